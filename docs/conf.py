@@ -7,9 +7,11 @@ projects' pages are plain links.
 import os
 import sys
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 
 import oasis_bench
+from oasis_bench.plugins import load_reports
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "extension"))
@@ -32,7 +34,7 @@ extensions = [
     "mathml",
     "docstrings",
 ]
-exclude_patterns = ["_build", "examples", "results"]
+exclude_patterns = ["_build", "_extra", "examples", "results"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 math_number_all = True
@@ -57,6 +59,11 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "write_computation_times": False,  # its page would fetch scripts
 }
+
+# The page whose tables sort and filter, from the published results of the suite.
+with chdir(DOCS):  # so that the page names the files by paths of the repository
+    load_reports().write_ranks([Path("results", "suite")], Path("_extra", "ranks"))
+html_extra_path = ["_extra"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "oasis-bench"

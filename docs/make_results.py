@@ -26,17 +26,21 @@ A leaderboard over all corpora, or over a group of them, is marked so; it is wha
     <!-- leaderboard: classification accuracy@1; pictures -->
     <!-- end of results -->
 
-The planned comparisons of the suite's learners, by a task and one of its measures, are marked so:
+The planned comparisons of the suite (docs/suite.md), by a task and one of its measures, and for new
+classes by the fewest classes of a data set, are marked so:
 
-    <!-- planned: retrieval mAP -->
+    <!-- planned: unseen-classes mAP; 7 -->
     <!-- end of results -->
 
-with 'in words' in place of 'planned' for some of them in sentences, and 'choices' for others, which
-also say what tuning gains.  What tuning gains on the data sets that 'suite-defaults' has, too (the
-suite with `search = "1"`), for tasks and their measures:
+For several tasks, 'in words' in place of 'planned' gives their first two in sentences, 'advice' the
+learner to take, 'variance' the shares of the variance ('shares' in words), and 'rules' what rules
+gain:
 
-    <!-- tuning: retrieval mAP; classification accuracy@1 -->
+    <!-- in words: retrieval mAP; unseen-classes mAP -->
     <!-- end of results -->
+
+For an experiment, 'coverage: suite' says what is measured, and 'budgets: budgets' what learning
+adds at each label budget.
 
 The error reductions of both uses against Euclidean distance, from a folder of files of one suite:
 
@@ -53,17 +57,19 @@ name of a file in docs/claims/, which it wrote:
 
 import re
 import sys
-from contextlib import chdir
+from contextlib import chdir, suppress
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|planned|in words|choices|tuning|uses|claims): (.*?)"
-    r" -->\n)"
+    r"(<!-- (results|published|leaderboard|planned|in words|advice|variance|shares|rules|coverage|"
+    r"budgets|uses|claims): (.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -231,7 +237,7 @@ def make_published(spec, folder):
     )
 
 
-NOTHING_YET = "The suite has no results for this task yet.\n"
+NOTHING_YET = "There are no results yet.\n"
 
 
 def ranked_folder(results):
@@ -260,25 +266,29 @@ def leaderboard(spec, folder):
 
 
 def make_picture(docs):
-    """Draw the error reductions of each task, over all corpora, as one picture for the README."""
+    """Draw the error reductions of each task, over all data sets, as one picture for the README."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     from oasis_bench.reports.figure_style import STYLE
-    from oasis_bench.reports.leaderboard import ALL, draw_reductions, read_boards
+    from oasis_bench.reports.leaderboard import draw_reductions
 
-    boards, _ = read_boards([ranked_folder(docs / "results")])
-    shown = [board for board in boards if board.group == ALL]
-    most = max(len(board.ranked) for board in shown)
+    specs = "retrieval mAP", "unseen-classes mAP"
+    boards = [board for it in specs if (board := compared(it, docs / "results")) is not None]
+    most = max(len(board.ranked) for board in boards)
     with mpl.rc_context(STYLE):
         # README shows it 800 pixels wide: a narrower figure has larger letters there.
-        figure = Figure(figsize=(3.2 * len(shown), 1.1 + 0.2 * most), layout="constrained")
+        figure = Figure(figsize=(3.6 * len(boards), 1.4 + 0.2 * most), layout="constrained")
         for axes, board in zip(
-            figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True
+            figure.subplots(1, len(boards), squeeze=False)[0], boards, strict=True
         ):
+            places = range(len(board.ranked))
+            for use, face in (("direct", "0.6"), ("posterior", "white")):
+                values = 100 * board.of_use(use)[board.ranked[::-1]].median()
+                axes.plot(values, places, "s", color="0.6", markerfacecolor=face, label=use)
             draw_reductions(axes, board)
-            task = board.task.replace("-", " ").capitalize()
-            axes.set_title(f"{task}\n{board.measure}\n{len(board.corpora)} data sets", y=1.0)
+            axes.set_title(f"{TASKS[board.task][0]}\n{len(board.corpora)} data sets", y=1.0)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         figure.savefig(docs / "leaderboard.png", dpi=167)
 
 
@@ -300,217 +310,365 @@ def make_leaderboard(spec, folder):
     return markdown(standing_table(board)) + "\n" + " ".join(sentences(board)) + "\n"
 
 
-BASELINES = ("Euclidean", "Covariance", "NearestNeighbourMemory", "ClassifierPosterior")
-GROUP = ["LMNN", "MCML", "ITML", "LEGO", "OASIS"]
-BESIDE = ["NCA", "pml-ProxyNCA", "pml-ProxyAnchor"]
+LABELS = "Euclidean in its tuned use minus Euclidean used directly (the labels alone)"
+LEARNING = "the metric that is best on the other data sets, minus Euclidean (what learning adds)"
+TYPICAL = "a typical metric (the median of them) minus Euclidean"
+CLASSIFIER = "ClassifierPosterior minus the metric that is best on the other data sets"
+POSTERIOR = "by posterior minus directly, the median over the metrics"
 
-POSTERIOR_MINUS_BEST = "ClassifierPosterior minus the metric that is best on the other data sets"
-GROUP_MINUS_BESIDE = f"the mean of {', '.join(GROUP)} minus the mean of {', '.join(BESIDE)}"
-BLENDED_MINUS_LEARNED = "metrics with blending minus the same without, median of them"
-
-# Each comparison gives one value for each data set.  The list was written on 2026-11-25, an hour
-# after the suite had its first seven data sets; nothing is added or left out since.
-# `saved` has the error reductions against Euclidean (data sets, learners), `learned` those of the
-# same metrics without blending.
+# The plan of docs/suite.md.  Each comparison gives one value for each data set, from the board's
+# error reductions against Euclidean used directly, in the use that inner folds select.
 PLANNED = {
-    "a typical learned metric (the median of them) minus Euclidean": lambda saved, learned: saved[
-        learned.columns
+    LABELS: lambda board: board.saved["Euclidean"],
+    LEARNING: lambda board: best_metric(board) - board.saved["Euclidean"],
+    TYPICAL: lambda board: board.saved[board.metrics].median(axis=1) - board.saved["Euclidean"],
+    CLASSIFIER: lambda board: board.saved["ClassifierPosterior"] - best_metric(board),
+    "PLDA minus LDA": lambda board: board.saved["PLDA"] - board.saved["LDA"],
+    "pml-SupCon minus Euclidean": (
+        lambda board: board.saved["pml-SupCon"] - board.saved["Euclidean"]
+    ),
+    POSTERIOR: lambda board: (board.of_use("posterior") - board.of_use("direct"))[
+        board.metrics
     ].median(axis=1),
-    "the metric that is best on the other data sets, minus Euclidean": lambda saved, learned: (
-        best_elsewhere(saved[learned.columns])
-    ),
-    "ClassifierPosterior minus Euclidean": lambda saved, learned: saved["ClassifierPosterior"],
-    POSTERIOR_MINUS_BEST: (
-        lambda saved, learned: saved["ClassifierPosterior"] - best_elsewhere(saved[learned.columns])
-    ),
-    GROUP_MINUS_BESIDE: (
-        lambda saved, learned: saved[GROUP].mean(axis=1) - saved[BESIDE].mean(axis=1)
-    ),
-    "OASIS minus LMNN": lambda saved, learned: saved["OASIS"] - saved["LMNN"],
-    BLENDED_MINUS_LEARNED: lambda saved, learned: (saved[learned.columns] - learned).median(axis=1),
 }
 
+TASKS = {
+    "retrieval": ("Known classes", 2),
+    "unseen-classes": ("New classes", 10),
+    "classification": ("Known classes, by the nearest neighbour", 2),
+}
+"""The words for each task, and the fewest classes of a data set in its comparisons."""
 
-def best_elsewhere(saved):
-    """Return, for each data set, the value of the learner with the best mean over all others."""
-    return pd.Series({it: saved.at[it, saved.drop(index=it).mean().idxmax()] for it in saved.index})
+
+def best_metric(board):
+    """Return, on each data set, the error reduction of the metric that is best on the others."""
+    from oasis_bench.analysis import best_elsewhere
+
+    return best_elsewhere(board.saved[board.metrics])
+
+
+@cache
+def compared(spec, folder):
+    """Return the leaderboard of a task and a measure over the data sets with enough classes.
+
+    'unseen-classes mAP; 7' also has those of seven to nine classes.  None without results.
+    """
+    from oasis_bench.analysis import Leaderboard
+
+    asked, _, least = (part.strip() for part in spec.partition(";"))
+    if (board := leaderboard(asked, folder)) is None:
+        return None
+    cells = board.cells
+    least = int(least or TASKS[board.task][1])
+    return Leaderboard.of(cells[cells["n_classes"] >= least], board.baseline)
 
 
 @cache
 def planned(spec, folder):
-    """Return the planned comparisons of a task: median, bootstrap interval, tests with Holm.
+    """Return the planned comparisons of a task: medians, intervals, means, tests with Holm.
 
-    Few data sets have neither interval nor p-value.  None where not all learners are there yet.
+    A comparison whose learners have no results yet is left out; None without results.
     """
-    board = leaderboard(spec, folder)
-    named = [*GROUP, *BESIDE, *BASELINES]
-    if board is None or not {*named} <= {*board.saved.columns}:
+    if (board := compared(spec, folder)) is None:
         return None
-    if len(board.saved) < 2:
-        return None
-    compared = [*dict.fromkeys([*board.ranked, *named])]
-    saved, learned = board.saved[compared], board.learned[compared].drop(columns=[*BASELINES])
-    return tested({name: compare(saved, learned) for name, compare in PLANNED.items()})
+    values = {}
+    for name, compare in PLANNED.items():
+        with suppress(KeyError):
+            values[name] = compare(board)
+    return tested({name: own for name, own in values.items() if own.notna().all()})
 
 
 def tested(values):
-    """Test whether each of several comparisons, a value for each data set, is other than 0."""
-    from oasis_bench.analysis import bootstrap_intervals, holm, p_values_against
+    """Test whether each of several comparisons, a value for each data set, is other than 0.
+
+    `p` is the larger one of `over_sets` (Wilcoxon's test) and `over_domains` (the t-test over the
+    means of the domains), with Holm's correction.
+    """
+    from scipy import stats
+
+    from oasis_bench.analysis import bootstrap_intervals, domains_of, holm, p_values_against
 
     rows = {}
     for name, own in values.items():
         [(low, high)] = bootstrap_intervals(own.to_frame(), "median").to_numpy()
-        p_values = p_values_against(pd.DataFrame({"own": own, "nothing": 0.0}), "nothing")
-        rows[name] = [len(own), own.median(), low, high, p_values["own"]]
-    table = pd.DataFrame.from_dict(rows, "index", columns=["n", "median", "low", "high", "p"])
+        p = p_values_against(pd.DataFrame({"own": own, "nothing": 0.0}), "nothing")["own"]
+        of_domains = own.groupby(domains_of(own.index)).mean()
+        over = [stats.wilcoxon(own[own != 0]).pvalue, stats.ttest_1samp(of_domains, 0).pvalue]
+        over = over if p == p else [p, p]
+        ends = own.median(), low, high, own.mean(), (own > 0).sum()
+        rows[name] = [len(own), *ends, *over, p]
+    columns = ["n", "median", "low", "high", "mean", "above", "over_sets", "over_domains", "p"]
+    table = pd.DataFrame.from_dict(rows, "index", columns=columns)
     return table.assign(p=holm(table["p"]))
-
-
-def comparison_lines(first, value, table):
-    """Write the comparisons that `tested` returns as a table; `first` and `value` head columns."""
-    from oasis_bench.reports.leaderboard import percent, percents
-    from oasis_bench.reports.table import p_text
-
-    head = [first, value, "95 % interval", "p", "Data sets"]
-    lines = [head, ["---"] * len(head)]
-    for name, row in table.iterrows():
-        interval = percents(row["low"], row["high"])
-        lines.append([name, percent(row["median"]), interval, p_text(row["p"]), f"{row['n']:.0f}"])
-    return piped(lines)
 
 
 def make_planned(spec, folder):
     """Write the planned comparisons of a task as a table."""
-    table = planned(spec, folder)
-    return (
-        NOTHING_YET
-        if table is None
-        else comparison_lines("Compared", "Error reduction, points", table)
-    )
+    from oasis_bench.reports.leaderboard import percent, percents
+    from oasis_bench.reports.table import p_text
 
-
-TASKS = {
-    "retrieval": "Retrieval among classes seen in training",
-    "unseen-classes": "Retrieval among unseen classes",
-    "classification": "Classification by the nearest neighbour",
-}
-
-TUNED = ("retrieval mAP", "unseen-classes mAP", "classification accuracy@1")
-"""Where the leaderboard page tests tuning: the p-values of these are corrected together."""
+    if (table := planned(spec, folder)) is None:
+        return NOTHING_YET
+    head = ["Compared", "Median, points", "95 % interval", "Mean", "Above 0"]
+    head += ["p, data sets", "p, domains", "p, both, Holm"]
+    lines = [head, ["---"] * len(head)]
+    for name, row in table.iterrows():
+        interval, above = percents(row["low"], row["high"]), f"{row['above']:.0f} of {row['n']:.0f}"
+        values = percent(row["median"]), interval, percent(row["mean"]), above
+        lines.append([name, *values, *map(p_text, row[["over_sets", "over_domains", "p"]])])
+    return piped(lines)
 
 
 def make_words(specs, folder):
-    """Write in a sentence for each task what a typical metric and the classifier gain."""
+    """Write in a sentence for each task what the labels give, and what learning adds."""
     return "".join(f"- {in_words(spec.strip(), folder)}\n" for spec in specs.split(";"))
 
 
-def gain_in_words(row):
-    """Write a median in per cent, with its interval and its p-value where there are any."""
-    from oasis_bench.reports.leaderboard import percent
-
-    gain = f"{percent(row['median']).lstrip('+')} %"
-    return gain if pd.isna(row["p"]) else f"{gain} {tested_in_words(row, ' %')}"
-
-
-def difference_in_words(row, other):
-    """Write a difference of error reductions in points, above or below, with its test."""
-    from oasis_bench.reports.table import plural
-
-    points = plural(round(100 * abs(row["median"])), "point")
-    direction = "above" if row["median"] > 0 else "below"
-    return f"{points} {direction} {other} {tested_in_words(row, '')}"
-
-
-def tested_in_words(row, unit):
-    """Write an interval and a p-value in brackets."""
-    from oasis_bench.reports.leaderboard import percents
+def in_words(spec, folder):
+    """Write what the labels give without a learned metric, and what the best metric adds."""
     from oasis_bench.reports.table import p_text
 
-    p_value = p_text(row["p"])
-    sign = "" if p_value.startswith("<") else "= "
-    return f"({percents(row['low'], row['high'])}{unit}, p {sign}{p_value})"
-
-
-def in_words(spec, folder):
-    """Write what a typical metric, the best one and the classifier gain over Euclidean."""
-    from oasis_bench.reports.table import plural
-
-    table, task = planned(spec, folder), TASKS[spec.split(" ", 1)[0]]
+    table, (task, _) = planned(spec, folder), TASKS[spec.split(" ", 1)[0]]
     if table is None:
         return f"**{task}**: {NOTHING_YET.strip()}"
-    gains = [gain_in_words(row) for _, row in table.head(3).iterrows()]
-    apart = table.loc[POSTERIOR_MINUS_BEST]
-    last = "These are too few data sets for a test."
-    if pd.notna(apart["p"]):
-        points = plural(round(100 * abs(apart["median"])), "point")
-        last = (
-            f"Compared on each data set, ClassifierPosterior removes {points} "
-            f"{'more' if apart['median'] > 0 else 'less'} than that metric "
-            f"{tested_in_words(apart, '')}."
+    labels, learning = table.loc[LABELS], table.loc[LEARNING]
+    helps = learning["p"] <= 0.05 and learning["mean"] > 0
+    if labels["p"] <= 0.05 and labels["mean"] > 0:
+        adds = (
+            "and learning a metric adds to them"
+            if helps
+            else "but learning adds nothing significant to them"
         )
-    board = leaderboard(spec, folder)
-    alone = board.learners.at["ClassifierPosterior", "error_reduction_as_learned"]
-    if alone < 0:
-        last += f" Without blending, ClassifierPosterior adds {round(-100 * alone)} % to the error."
+        head = f"the labels help, {adds}"
+    else:
+        head = f"learning a metric {'helps' if helps else 'brings no significant gain on average'}"
     return (
-        f"**{task}** ({table['n'].iloc[0]} data sets): a typical learned metric removes {gains[0]} "
-        f"of Euclidean's error. The metric that is best on the other data sets removes {gains[1]}, "
-        f"and ClassifierPosterior {gains[2]}. {last}"
+        f"**{task}: {head}.** With the labels alone, Euclidean distance loses "
+        f"{in_points(labels, ' %')} of its error. The metric that is best on the other data sets "
+        f"removes {in_points(learning, ' points')} more, on {learning['above']:.0f} of "
+        f"{learning['n']:.0f} data sets (p = {p_text(learning['p'])})."
     )
 
 
-def make_choices(spec, folder):
-    """Write in sentences what the loss, tuning and blending change in one task."""
-    from oasis_bench.reports.table import plural, series
+def in_points(row, unit):
+    """Write the median of a comparison with its interval."""
+    from oasis_bench.reports.leaderboard import percent, percents
 
-    table, gains = planned(spec, folder), tuning_gains_of_tasks(TUNED, folder)
-    task = TASKS[spec.split(" ", 1)[0]]
-    if table is None or task not in gains:
+    interval = percents(row["low"], row["high"])
+    median = percent(row["median"]).lstrip("+")
+    return f"{median}{unit.removesuffix('s' * (median in ('1', '-1')))} [{interval}]"
+
+
+def make_advice(specs, folder):
+    """Write for each task which learner to take, and how to use it, or to learn nothing."""
+    from oasis_bench.reports.leaderboard import advice
+
+    lines = []
+    for spec in specs.split(";"):
+        board = leaderboard(spec.strip(), folder)
+        task = TASKS[spec.strip().split(" ", 1)[0]][0]
+        told = NOTHING_YET.strip() if board is None else advice(board)[1]
+        lines.append(f"- **{task}**: {told}\n")
+    return "".join(lines)
+
+
+def make_variance(specs, folder):
+    """Write which shares of the variance of error reductions the parts of a comparison have."""
+    parts = variance_of_tasks(specs, folder)
+    if not parts:
         return NOTHING_YET
-    tuned, blended = tested(gains).loc[task], table.loc[BLENDED_MINUS_LEARNED]
-    n_points = round(100 * blended["median"])
-    points = plural(n_points, "point") if n_points else "less than half a point"
-    beside = f"that of {series(BESIDE)}"
+    names = list(next(iter(parts.values())))
+    lines = [["", *names], ["---"] * (1 + len(names))]
+    lines += [[task, *(f"{100 * own[it]:.0f} %" for it in names)] for task, own in parts.items()]
+    return piped(lines)
+
+
+def make_shares(specs, folder):
+    """Write in two sentences what the use and the method decide, for known and for new classes."""
+    parts = variance_of_tasks(specs, folder)
+    if len(parts) < 2:
+        return NOTHING_YET
+    known, new = (
+        {name: f"{100 * share:.0f} %" for name, share in it.items()} for it in parts.values()
+    )
     return (
-        f"- **Learners of the OASIS paper and ITML, against NCA and proxy losses**: the mean error "
-        f"reduction of {series(GROUP)} is "
-        f"{difference_in_words(table.loc[GROUP_MINUS_BESIDE], beside)}.\n"
-        f"- **Tuning**, also of the scaling, removes {gain_in_words(tuned)} of the error that a "
-        f"metric has with its defaults ({tuned['n']:.0f} tables).\n"
-        f"- **Blending** with Euclidean adds {points} to the error reduction of a metric "
-        f"{tested_in_words(blended, '')}.\n"
+        f"- **The use matters more than the method, and the data more than both.** Of the variance "
+        f"of error reductions among known classes, the use has {known['use']} and the method "
+        f"{known['method']}. Among new classes they have {new['use']} and {new['method']}, and "
+        f"which method helps on which data set has {new['data set x method']}: measure it on "
+        "yours.\n"
     )
 
 
 @cache
-def tuning_gains(spec, folder):
-    """Return the share of its error that tuning removes on each data set: the median over metrics.
+def variance_of_tasks(specs, folder):
+    """Return the shares of variance by task, over the metrics that have both uses."""
+    parts = {}
+    for spec in specs.split(";"):
+        if (board := leaderboard(spec.strip(), folder)) is None:
+            continue
+        uses = [board.of_use(use)[board.metrics] for use in ("direct", "posterior")]
+        known = (uses[0] + uses[1]).dropna(axis=1, how="all").dropna()
+        values = np.stack([use.loc[known.index, known.columns] for use in uses], axis=-1)
+        task = f"{TASKS[board.task][0]} ({len(known)} data sets, {len(known.columns)} metrics)"
+        parts[task] = shares_of_variance(values)
+    return parts
 
-    Written on 2026-11-26, before anything was measured with defaults.  Both sides choose the number
-    of steps and the blend on inner folds; only the tuned one tries values and scalings.
+
+def shares_of_variance(values):
+    """Return the share of each part of an analysis of variance of (data sets, methods, uses).
+
+    Each cell has one value, so that the last part, of all three together, includes the noise.
     """
-    boards = leaderboard(spec, folder), leaderboard(spec, folder / "suite-defaults")
-    if None in boards:
-        return pd.Series(dtype=float)
-    keys = ["corpus", "dataset", "subset", "learner"]
-    tuned, default = (1 - board.cells.set_index(keys)["score"] for board in boards)
-    gains = (1 - tuned / default.where(default > 0)).groupby(["corpus", "learner"]).mean().unstack()
-    return gains.drop(columns=[*BASELINES], errors="ignore").median(axis=1).dropna()
+    names, effects = ("data set", "method", "use"), {}
+    for size in range(4):
+        for kept in combinations(range(3), size):
+            others = tuple(axis for axis in range(3) if axis not in kept)
+            within = sum(own for part, own in effects.items() if set(part) < set(kept))
+            effects[kept] = values.mean(axis=others, keepdims=True) - within
+    squares = {
+        " x ".join(names[axis] for axis in kept): float(np.broadcast_to(own, values.shape).var())
+        for kept, own in effects.items()
+        if kept
+    }
+    return {name: own / sum(squares.values()) for name, own in squares.items()}
 
 
-def tuning_gains_of_tasks(specs, folder):
-    """Return `tuning_gains` of each task that has some: they are tested together."""
-    gains = {TASKS[it.split(" ", 1)[0]]: tuning_gains(it, folder) for it in map(str.strip, specs)}
-    return {task: own for task, own in gains.items() if len(own)}
+def make_coverage(name, folder):
+    """Say which part of an experiment is measured, when, and by which commands."""
+    from oasis_bench.experiment import read_experiment
+    from oasis_bench.reports.table import plural
+
+    if not (files := sorted(folder.glob(f"{name}/*.csv"))):
+        return NOTHING_YET
+    every = pd.concat(map(pd.read_csv, files))
+    n_methods = len(read_experiment(name).learners)
+    holes = every["partitions"].lt(every["planned"])
+    lost = every[holes].groupby(["learner", "dataset", "task"]).ngroups
+    commands = "".join(f"\n    {it}" for it in every["command"].map(without_folder).unique())
+    days = " to ".join(sorted({every["started"].min()[:10], every["started"].max()[:10]}))
+    return (
+        f"Measured so far: {every['learner'].nunique()} of {n_methods} methods on "
+        f"{every['corpus'].nunique()} data sets, with "
+        f"{plural(int(every['planned'].max()), 'partition')} of each task (the plan has two, and "
+        f"three for new classes). {plural(lost, 'pair')} of a method and a task of a data set lack "
+        f"a result. {days}, commit {short(' and '.join(every['commit'].unique()))}:\n{commands}\n"
+    )
 
 
-def make_tuning(specs, folder):
-    """Write for each task what tuning gains a typical metric over its defaults, as a table."""
-    gains = tuning_gains_of_tasks(specs.split(";"), folder)
-    if not gains:
-        return "This is not measured yet.\n"
-    return comparison_lines("Task", "Error with defaults that tuning removes, %", tested(gains))
+def choices(board):
+    """Return the error reductions of the options of each choice (data sets, options)."""
+    adapted = {"adapt": best_metric(board), "leave": board.saved[board.baseline]}
+    uses = {use: board.of_use(use)[board.metrics] for use in ("posterior", "direct")}
+    typical = {use: own.median(axis=1) for use, own in uses.items()}
+    return {
+        "adapt or leave": pd.DataFrame(adapted),
+        "which method": board.saved[board.ranked],
+        "which use": pd.DataFrame(typical).dropna(),
+    }
 
+
+def make_rules(specs, folder):
+    """Write what rules gain that know something of the data, against one answer for all data."""
+    from oasis_bench.analysis import rule_gains
+    from oasis_bench.reports.leaderboard import percent, percents
+    from oasis_bench.reports.table import p_text
+
+    lines = []
+    for spec in specs.split(";"):
+        if (board := compared(spec.strip(), folder)) is None:
+            return NOTHING_YET
+        for choice, options in choices(board).items():
+            gains = rule_gains(options, board.groups(board.known))
+            answer = f"{options.mean().idxmax()} ({percent(options.mean().max())} %)"
+            ends = zip(gains["gain"], gains["low"], gains["high"], gains["p"], strict=True)
+            cells = [
+                f"{percent(gain)} ({percents(low, high)}, p {p_text(p_value)})"
+                for gain, low, high, p_value in ends
+            ]
+            lines.append([f"{TASKS[board.task][0]}: {choice}", answer, *cells])
+    head = ["Choice", "For all data", *(f"Gain by {facet}" for facet in gains.index)]
+    return piped([head, ["---"] * len(head), *lines])
+
+
+BUDGETS = {"budgets": "training rows of each class", "budgets-new-classes": "training classes"}
+
+
+@cache
+def budget_values(name, folder):
+    """Return, for each label budget, what `LABELS` and `LEARNING` are on each data set."""
+    from oasis_bench.reports.leaderboard import read_boards
+
+    files = {}
+    for path in sorted(folder.glob(f"{name}/*.csv")):
+        files.setdefault(int(path.stem.rpartition("-")[2]), []).append(path)
+    boards = {
+        "all" if budget == 1000 else budget: read_boards(files[budget])[0][0]
+        for budget in sorted(files)
+    }
+    return {
+        comparison: {budget: PLANNED[comparison](board) for budget, board in boards.items()}
+        for comparison in (LABELS, LEARNING)
+    }
+
+
+def make_budgets(name, folder):
+    """Write what the labels give, and what learning adds, at each label budget, as a table."""
+    from oasis_bench.reports.table import p_text
+
+    values = budget_values(name, folder)
+    if not values[LABELS]:
+        return NOTHING_YET
+    labels, learning = (tested(values[comparison]) for comparison in (LABELS, LEARNING))
+    head = [BUDGETS[name], "the labels alone, %", "learning adds, points", "mean", "above 0", "p"]
+    lines = [head, ["---"] * len(head)]
+    for budget, row in learning.iterrows():
+        above = f"{row['above']:.0f} of {row['n']:.0f}"
+        cells = in_points(labels.loc[budget], ""), in_points(row, ""), f"{100 * row['mean']:.0f}"
+        lines.append([f"{budget}", *cells, above, p_text(row["p"])])
+    return piped(lines)
+
+
+def draw_budgets(docs):
+    """Draw the error reductions of Euclidean by its labels and of the best metric by budget."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from oasis_bench.analysis import bootstrap_intervals
+    from oasis_bench.reports.figure_style import STYLE
+
+    drawn = {
+        name: own for name in BUDGETS if (own := budget_values(name, docs / "results"))[LABELS]
+    }
+    if not drawn:
+        return
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(3.6 * len(drawn), 2.8), layout="constrained")
+        panels = figure.subplots(1, len(drawn), squeeze=False)[0]
+        for axes, (name, values) in zip(panels, drawn.items(), strict=True):
+            budgets = list(values[LABELS])
+            of = {
+                "Euclidean, with the labels": values[LABELS],
+                "the metric that is best elsewhere": {
+                    budget: values[LABELS][budget] + values[LEARNING][budget] for budget in budgets
+                },
+            }
+            for place, (label, by_budget) in enumerate(of.items()):
+                means = [100 * by_budget[budget].mean() for budget in budgets]
+                ends = [
+                    100 * bootstrap_intervals(by_budget[budget].to_frame(), "mean").to_numpy()[0]
+                    for budget in budgets
+                ]
+                at = np.arange(len(budgets)) + 0.08 * place
+                axes.plot(at, means, "o-", color=("0.5", "#0173b2")[place], label=label)
+                axes.vlines(at, *np.transpose(ends), color=("0.5", "#0173b2")[place])
+            axes.set_xticks(range(len(budgets)), [f"{budget}" for budget in budgets])
+            axes.set(xlabel=BUDGETS[name], ylabel="error reduction, %", title=TITLES[name])
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        figure.savefig(docs / "budgets.png", dpi=167)
+
+
+TITLES = {"budgets": "Known classes", "budgets-new-classes": "New classes"}
 
 MEASURED = {
     "O1": "claims.md#table-4-of-the-jmlr-paper",
@@ -666,8 +824,12 @@ def make_page(text, folder):
         "leaderboard": make_leaderboard,
         "planned": make_planned,
         "in words": make_words,
-        "choices": make_choices,
-        "tuning": make_tuning,
+        "advice": make_advice,
+        "variance": make_variance,
+        "shares": make_shares,
+        "rules": make_rules,
+        "coverage": make_coverage,
+        "budgets": make_budgets,
         "uses": make_uses,
         "claims": make_claims,
     }
@@ -692,3 +854,4 @@ if __name__ == "__main__":
     for path, text in made.items():
         path.write_text(text)
     make_picture(DOCS)
+    draw_budgets(DOCS)

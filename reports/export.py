@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,9 +62,6 @@ MORE_NUMBERS = (
     *("candidates", "settings"),
     *("total_seconds", "tuning_seconds", "fit_seconds", "transductive"),
 )
-
-SIZES = {"training items": ("n_train", (300, 1000)), "features": ("n_features", (10, 100))}
-"""By what corpora are grouped, besides their kind, and the last number of each group but one."""
 
 
 def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path]:
@@ -223,11 +219,11 @@ def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
 
 
 def read_results(paths: Sequence[Path]) -> pd.DataFrame:
-    """Return the `result_rows` of runs and summaries, each once, and the groups of their corpora.
+    """Return the `result_rows` of runs and summaries, each once.
 
     A folder that is not a run means the runs or summaries in it.  Further columns: cell (a
     class subset of a run, on which learners are compared), option (the measure as in options),
-    seconds, source, and the group for each of `SIZES`.
+    seconds and source.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -257,7 +253,6 @@ def _results_of(path: Path) -> pd.DataFrame:
         learner=rows["learner"] + np.where(rows["transductive"] > 0, DAGGER, ""),
         cell=encodable(f"{path}\n") + rows["subset"].astype(str),
         source=encodable(str(path)),
-        **{noun: [size_group(noun, n) for n in rows[of]] for noun, (of, _) in SIZES.items()},
     )
     keys = ["cell", "task", "name", "learner"]
     if (twice := rows.duplicated(keys)).any():
@@ -286,13 +281,3 @@ def read_summary(path: Path) -> pd.DataFrame:
     # A text that a spreadsheet would take for a formula was written with an apostrophe before it.
     learners = rows["learner"].str.replace(r"^'(?=[=+\-@\t\r])", "", regex=True)
     return rows.assign(learner=learners)
-
-
-def size_group(noun: str, number: float) -> str:
-    """Name the group of corpora of this size, for a noun of `SIZES`."""
-    _, (few, many) = SIZES[noun]
-    if math.isnan(number):
-        return f"{noun} not known"
-    if number > many:
-        return f"over {many:,} {noun}"
-    return f"up to {few:,} {noun}" if number <= few else f"{few + 1:,} to {many:,} {noun}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from oasis_bench.analysis import Leaderboard, best_elsewhere, bootstrap_interval
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports import figure_style as fs, figures
-from oasis_bench.reports.export import SIZES, kind_of, read_results
+from oasis_bench.reports.export import kind_of, read_results
 from oasis_bench.reports.measures import side_by_side
 from oasis_bench.reports.report_files import write_page
 from oasis_bench.reports.table import (
@@ -42,7 +41,7 @@ from oasis_bench.reports.table import (
     wrapped,
 )
 from oasis_bench.reports.view import BASELINE, task_title, view_of
-from oasis_bench.reports.words import defined, notes_where, sentence
+from oasis_bench.reports.words import WORDS, defined, notes_where, sentence
 from oasis_bench.runs import read_run
 from oasis_bench.system import Folder, UsageError, unknown_name
 
@@ -53,11 +52,12 @@ LEAST_SHOWN = -100
 ALL = "all"
 """The value of the filter that shows all corpora."""
 
-FACETS = ("kind", *SIZES)
-
 VALUES = {"Direct": "direct", "Posterior": "posterior", "As learned": "as_learned"}
 OF_USE = {"Use": "use", "tau": "tau", "b": "blend"}
 """Columns of results by their headers, which only some results have."""
+
+LEAST_WORDS = 101
+"""Columns from which on rows of counts count as texts."""
 
 LEAST_EMBEDDED = 200
 """Columns from which on rows of real numbers count as embeddings."""
@@ -120,11 +120,7 @@ def read_boards(
     several corpora, but not all.  Remarks on the inputs, for the reader, are returned too.
     """
     by_task, notes = _cells_by_task(paths, task, measure, baseline)
-    boards = [
-        Leaderboard.of(own, baseline, group)
-        for cells in by_task.values()
-        for group, own in _groups_of(cells)
-    ]
+    boards = [board for cells in by_task.values() for board in _boards_of(cells, baseline)]
     return boards, notes
 
 
@@ -179,13 +175,17 @@ def _cells_of(results: pd.DataFrame, measure: str | None, baseline: str) -> pd.D
     return cells
 
 
-def _groups_of(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield all cells, and those of each group that has several corpora, but not all."""
-    yield ALL, cells
-    for facet in FACETS:
-        for name, own in cells.groupby(facet):
-            if 1 < own["corpus"].nunique() < cells["corpus"].nunique():
-                yield str(name), own
+def _boards_of(cells: pd.DataFrame, baseline: str) -> Iterator[Leaderboard]:
+    """Yield the board of all cells, and of each group that has several corpora, but not all."""
+    board = Leaderboard.of(cells, baseline)
+    yield board
+    groups = board.groups(board.known)
+    for facet in groups:
+        of_corpora = groups[facet]
+        for name in of_corpora.unique():
+            corpora = of_corpora.index[of_corpora == name]
+            if 1 < len(corpora) < len(of_corpora):
+                yield Leaderboard.of(cells[cells["corpus"].isin(corpora)], baseline, str(name))
 
 
 def _write(
@@ -227,9 +227,8 @@ def _of_task(boards: Sequence[Leaderboard]) -> dict[str, Any]:
         "standings": [standing_table(it) for it in boards],
         "sentences": list(sentences(board)),
         "reductions": _reductions(board),
-        "recommendation": _advice(board)[1],
+        "recommendation": advice(board)[1],
         "against_time": _against_time(board),
-        "wins": _wins_table(board),
         "scores": _scores_table(board),
         "results": _results_table(board),
     }
@@ -262,13 +261,14 @@ def standing_table(board: Leaderboard) -> Table:
             Column("95 % interval", [percents(*pair) for pair in ends]),
             Column("Mean, %", rows["error_reduction_mean"], percent),
             Column("Above 0", rows["above_0"]),
-            Column("As learned, %", rows["error_reduction_as_learned"], percent),
+            *(
+                Column(header, rows["learner"].map(board.of_use(use).median()), percent)
+                for use, header in (("direct", "Directly, %"), ("posterior", "By posterior, %"))
+                if board.of_use("posterior").notna().any(axis=None)
+            ),
             Column(f"p, {board.baseline}", rows["p_baseline"], p_text),
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
             Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
-            Column("Candidates", rows["candidates"], numbers_as("{:.0f}", "-")),
-            *[Column("Settings", rows["settings"], numbers_as("{:.0f}", "-"))]
-            * bool(rows["settings"].notna().any()),
             Column("Stand-ins", rows["stand_ins"]),
         ],
         numbers=rows.round(6),
@@ -282,22 +282,6 @@ def standing_table(board: Leaderboard) -> Table:
 def _are_bold(verdicts: pd.Series[str]) -> pd.Series[bool]:
     """Tell which learners are the best or may be; nobody if no learner is worse."""
     return verdicts.isin(["best", "as good", "unclear"] * ("worse" in set(verdicts)))
-
-
-def _wins_table(board: Leaderboard) -> Table:
-    """Make the matrix of the shares of corpora on which the row beats the column."""
-    wins = board.wins
-    return Table(
-        name=f"wins_{board.task}",
-        title=f"{task_title(board.task)}: share of data sets on which the row beats the column",
-        columns=[
-            Column("Learner", wins.index, align="l"),
-            *(Column(str(name), wins[name], numbers_as("{:.2f}", "-")) for name in wins),
-        ],
-        numbers=wins.rename_axis("learner").reset_index(),
-        notes=["A tie counts as a half."],
-        of={"Task": task_title(board.task)},
-    )
 
 
 @mpl.rc_context(fs.STYLE)
@@ -349,7 +333,9 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         yield f"Nothing is significant on fewer than {Leaderboard.LEAST_CORPORA} data sets."
     else:
-        is_above = tested["p_baseline"].le(board.LEVEL) & (tested["error_reduction"] > 0)
+        is_above = tested["p_baseline"].le(board.LEVEL) & tested["error_reduction_mean"].gt(
+            tested.at[board.baseline, "error_reduction_mean"]
+        )
         above = _subject(tested.index[is_above].tolist(), len(ranked) - 1, "learners")
         good, unclear = (
             tested.index[tested["verdict"] == verdict].tolist()
@@ -425,10 +411,7 @@ def draw_reductions(axes: Axes, board: Leaderboard) -> None:
     axes.grid(visible=False, axis="y")
 
 
-USES = {"direct": "used directly", "posterior": "used by posterior"}
-
-
-def _advice(board: Leaderboard, known: pd.DataFrame | None = None) -> tuple[str, str]:
+def advice(board: Leaderboard, known: pd.DataFrame | None = None) -> tuple[str, str]:
     """Return the learner to take, and say so with its use and the gain of learning over none.
 
     `known` has one row: what is known of some data (`Leaderboard.known`).  Without it, and where no
@@ -441,10 +424,10 @@ def _advice(board: Leaderboard, known: pd.DataFrame | None = None) -> tuple[str,
     gain = best_elsewhere(learned) - saved[baseline]
     [(low, high)] = bootstrap_intervals(gain.to_frame(), "mean").to_numpy()
     best, why = _choice(board, learned if low > 0 else saved[[baseline]], known)
-    of_uses = pd.DataFrame({use: board.of_use(use)[best] for use in USES}).dropna()
+    of_uses = pd.DataFrame({use: board.of_use(use)[best] for use in WORDS["uses"]}).dropna()
     use, why_use = _choice(board, of_uses, known) if len(of_uses) else ("direct", "")
     words = {
-        "learner": f"{best}, {USES[use]}",
+        "learner": f"{best}, used {WORDS['uses'][use]}",
         "gain": f"{percent(gain.mean())} points [{percent(low)}, {percent(high)}]",
         "reasons": " ".join(filter(None, (why, why_use))) or sentence("for_all"),
         "n": len(gain),
@@ -465,7 +448,9 @@ def _choice(
     alike = options[groups.loc[options.index, facet] == group]
     of_those = alike if len(alike) >= Leaderboard.LEAST_CORPORA else options
     best = str(of_those.mean().idxmax())
-    return best, sentence("by_rule", best=USES.get(best, best), group=group, row=gains.loc[facet])
+    return best, sentence(
+        "by_rule", best=WORDS["uses"].get(best, best), group=group, row=gains.loc[facet]
+    )
 
 
 def recommend(
@@ -494,8 +479,8 @@ def recommend(
         if reason := no_task(board.task):
             texts.append(f"{by}: not on this data: {reason}.")
             continue
-        best, advice = _advice(board, known)
-        texts.append(f"{by}: {advice}")
+        best, told = advice(board, known)
+        texts.append(f"{by}: {told}")
         if best and (reason := no_learner(best)):
             texts[-1] += f" But {reason}."
     return "\n".join(line for text in texts for line in wrapped(text))
@@ -507,7 +492,7 @@ def _kind_of_rows(items: str, features: str, rows: LabelledRows) -> str:
     Counts of many words, and hundreds of columns, are not what the suite's tables are.
     """
     kind, X = kind_of(items, features), rows.X
-    if kind != "tables" or rows.encoding is not None or X.shape[1] <= SIZES["features"][1][-1]:
+    if kind != "tables" or rows.encoding is not None or X.shape[1] < LEAST_WORDS:
         return kind
     values = X.data if isinstance(X, sparse.csr_array) else X
     if (values >= 0).all() and (values == np.rint(values)).all():
@@ -531,7 +516,7 @@ def _scores_table(board: Leaderboard) -> Table:
             Column("Data set", rows["dataset"], align="l"),
             Column("Classes", rows["n_classes"], "{:.0f}".format),
             Column("Kind", rows["kind"], align="l"),
-            Column("Size", rows["training items"], align="l"),
+            Column("Training items", rows["n_train"], numbers_as("{:,.0f}", "-")),
             *columns,
         ],
         numbers=cells.pivot(
@@ -599,10 +584,6 @@ def _mean_text(mean: float, sd: float) -> str:
     return "-" if pd.isna(mean) else f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
 
 
-ON_THE_PAGE_ALONE = ("As learned, %", "Candidates", "Settings")
-"""Columns for which a terminal is too narrow."""
-
-
 def _summary(boards: Sequence[Leaderboard], notes: Sequence[str]) -> Iterator[str]:
     """Yield the sentences and the table of each task, over all corpora, as text."""
     for board in boards:
@@ -610,8 +591,6 @@ def _summary(boards: Sequence[Leaderboard], notes: Sequence[str]) -> Iterator[st
             continue
         for line in sentences(board):
             yield from wrapped(line)
-        table = standing_table(board)
-        columns = [it for it in table.columns if it.header not in ON_THE_PAGE_ALONE]
-        yield from ("", *table_lines(replace(table, columns=columns), least=24), "")
+        yield from ("", *table_lines(standing_table(board), least=24), "")
     for line in notes:
         yield from wrapped(line)

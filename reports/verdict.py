@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -27,7 +27,7 @@ MANY_PARTITIONS = 20
 MANY_ENOUGH = 5
 """Partitions below which the answer says what difference they can show."""
 
-PARTS = {"tuning_seconds": "tuning", "fit_seconds": "fit", "query_seconds": "queries"}
+PARTS = ["tuning_seconds", "fit_seconds", "query_seconds"]
 
 CLASSIFIER = "ClassifierPosterior"
 
@@ -48,8 +48,7 @@ class NextStep(NamedTuple):
 def answers(view: RunView, brief: bool = False) -> list[str]:
     """Say whether learning helps, who leads on each task, by how much, the costs, and the blend.
 
-    In brief: by the first measure, on the largest class subset, without the size of a difference
-    that few partitions can show, and without how costs are made up.
+    In brief: by the first measure, on the largest class subset.
     """
     tasks = view.tasks if view.has_posterior else ()
     lines = [line for task in tasks if (line := _of_uses(view, task))]
@@ -61,7 +60,7 @@ def answers(view: RunView, brief: bool = False) -> list[str]:
     }
     lines += [line for task in view.tasks if (line := _of_task(view, task, brief))]
     words = [sentence(name, items=view.info.items) for name, holds in needed.items() if holds]
-    last = filter(None, [_costs(view, brief), *words])
+    last = filter(None, [_costs(view), *words])
     return [*lines, *filter(None, [" ".join(last)])] if lines else []
 
 
@@ -135,7 +134,7 @@ def _of_task(view: RunView, task: str, brief: bool) -> str:
     if all_at_most(it):
         return where + sentence("all_at_most", measure=first, items=view.info.items)
     parts = [_without_comparison(view, it)] if best is None else list(_leads(view, it))
-    parts += [*_what_could_be_seen(it, brief), *_caveats(view, task, it, of_best=brief)]
+    parts += [*_what_could_be_seen(it), *_caveats(view, task, it, of_best=brief)]
     if brief:
         return where + " ".join(parts)
     for other in [found[subset][name] for name in others] if best else []:
@@ -268,20 +267,15 @@ def _side(it: PairedInterval) -> str:
     return "lower" if it.mean >= 0 else "higher"
 
 
-def _what_could_be_seen(it: Comparison, brief: bool) -> Iterator[str]:
+def _what_could_be_seen(it: Comparison) -> Iterator[str]:
     """Say what difference few partitions can show, if some were not significant."""
     unclear = [own for name, own in it.differences.items() if it.verdicts[name] == "unclear"]
     n_partitions = max((own.n for own in unclear), default=MANY_ENOUGH)
-    if n_partitions >= MANY_ENOUGH:
-        return
     seen = [own.detectable for own in unclear if own.sd > 0]
-    if any(map(math.isnan, seen)):
-        yield sentence("none_likely", n=n_partitions)
-    elif seen and max(seen) >= 0.0005:
-        if brief:
-            if max(abs(own.mean) for own in unclear) >= 0.01:  # a smaller one surprises nobody
-                yield sentence("only_large", n=n_partitions)
-        else:
+    if n_partitions < MANY_ENOUGH and seen:
+        if any(map(math.isnan, seen)):
+            yield sentence("none_likely", n=n_partitions)
+        elif max(seen) >= 0.0005:
             yield sentence("missed", n=n_partitions, least=max(seen))
 
 
@@ -339,26 +333,21 @@ def _other_leader(view: RunView, best: str, it: Comparison) -> str:
     return f"{text}."
 
 
-def _costs(view: RunView, brief: bool) -> str:
+def _costs(view: RunView) -> str:
     """Say what one trial of each learner took in all, on the largest subset of the first split.
 
-    In brief: of many learners only the cheapest and the dearest.
+    Of many learners only the cheapest and the dearest.
     """
     trials = view.finished_on(view.splits[0])
     largest = [subset for subset in view.subsets if (trials["subset"] == subset).any()]
     if not largest or trials["tuning_seconds"].isna().all():
         return ""
-    parts = trials[trials["subset"] == largest[-1]].rename(columns=PARTS)
-    medians: Any = parts.groupby("learner")[list(PARTS.values())].median()
-    texts = []
-    for name, total in medians.sum(axis=1).sort_values(kind="stable").items():
-        each = ", ".join(f"{it} {seconds_text(own)}" for it, own in medians.loc[name].items())
-        each = "" if brief else f" ({each})"
-        texts.append(f"{view.marked(str(name))} {seconds_text(total)} s{each}")
-    if brief and len(texts) > 2 * MOST_NAMED:
+    parts = trials[trials["subset"] == largest[-1]].groupby("learner")[PARTS].median()
+    totals = parts.sum(axis=1).sort_values(kind="stable")
+    texts = [f"{view.marked(str(it))} {seconds_text(own)} s" for it, own in totals.items()]
+    if len(texts) > 2 * MOST_NAMED:
         texts = [*texts[:MOST_NAMED], "...", *texts[-MOST_NAMED:]]
-    where = " (tuning, fit, queries)" if brief else f", {view.subset_title(largest[-1])}"
-    return f"Cost of one partition{where}: {series(texts)}."
+    return f"Cost of one partition (tuning, fit, queries): {series(texts)}."
 
 
 def next_steps(view: RunView) -> list[NextStep]:

@@ -47,7 +47,7 @@ def test_the_answer_names_the_leader_the_differences_and_who_is_unclear(run):
         "Brackets are 95 % intervals."
     )
     # 5 + 2 s of tuning, 1 s of the fit, 0.5 s of queries: what a fake trial has.
-    assert costs.startswith("Cost of one partition, 10 classes: A 8.50 s (tuning 7.00, fit ")
+    assert costs.startswith("Cost of one partition (tuning, fit, queries): A 8.50 s, B 8.50 s and")
 
 
 @pytest.mark.parametrize("given", [{}, {"margin": 0.5}])

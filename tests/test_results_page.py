@@ -4,6 +4,7 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, fake_trials
@@ -101,10 +102,10 @@ def test_every_file_of_results_is_shown_on_the_page():
     shown = {name.partition(":")[0].strip() for spec in specs for name in spec.split(",")}
     folder = DOCS / "results"
     files = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.csv")}
-    # One table shows all of KEEL, one all of `uses`, and the leaderboard all of the suite and what
-    # tuning gains.
+    # One table shows all of KEEL, one all of `uses`, and the leaderboard all of the
+    # suite and of its label budgets.
     assert files == shown | {
-        name for name in files if re.match("(keel|suite|suite-defaults|uses)/", name)
+        name for name in files if re.match("(keel|suite|uses|budgets|budgets-new-classes)/", name)
     }
 
 
@@ -123,41 +124,51 @@ def test_published_figures_stand_in_brackets(tmp_path):
     assert "`run`,\n2026-11-22, commit abc." in made
 
 
-def test_the_best_learner_elsewhere_is_chosen_without_the_data_set_itself():
-    """A hand case, with the means over the others in the comment."""
-    saved = pd.DataFrame({"a": [0.0, 4.0, 2.0], "b": [4.0, 2.0, 2.0]}, index=["x", "y", "z"])
-    saved.loc["z", "b"] = 0.0
-    found = make_results.best_elsewhere(saved)
-    # without x: a 3, b 1; without y: a 1, b 2; without z: a 2, b 3
-    assert found.to_dict() == {"x": 0.0, "y": 2.0, "z": 0.0}
+def test_planned_comparisons_are_of_both_uses_by_hand(write_run, tmp_path):
+    """Two data sets; the error of Euclidean used directly is .5, so that .01 of mAP is 2 points."""
+    mAP = [  # selected, direct, posterior
+        {"Euclidean": (0.6, 0.5, 0.6), "LDA": (0.7, 0.7, 0.6), "PLDA": (0.65, 0.6, 0.65)},
+        {"Euclidean": (0.5, 0.5, 0.5), "LDA": (0.5, 0.5, 0.7), "PLDA": (0.75, 0.5, 0.75)},
+    ]
+    for number, of_learners in enumerate(mAP):
+        trials = [
+            fake_trial(name, 2, p, selected, tasks=("retrieval",))
+            for name, (selected, _, _) in of_learners.items()
+            for p in range(2)
+        ]
+        settings = {"dataset": f"set{number}", "tasks": ["retrieval"]}
+        run = write_run(f"run {number}", trials, experiment=settings)
+        output = tmp_path / "suite"
+        assert main(["export", str(run), "--format", "summary", "--output", str(output)]) == 0
+        file = output / f"{run.name}.csv"
+        rows = pd.read_csv(file)
+        for place, use in ((1, "direct"), (2, "posterior")):
+            rows[use] = [of_learners[name][place] for name in rows["learner"]]
+        rows[rows["measure"] == "mAP"].to_csv(file, index=False)
+    table = make_results.planned("retrieval mAP", tmp_path)
+    found = table[["median", "mean", "above"]].round(6).to_dict("index")
+    # Euclidean saves .2 and 0 by its labels; LDA .4 and 0; PLDA .3 and .5.
+    alone = {"median": 0.1, "mean": 0.1, "above": 1}
+    assert found[make_results.LABELS] == alone
+    # On the other data set PLDA, and LDA, is best: .3 - .2 and 0 - 0 are what they add.
+    assert found[make_results.LEARNING] == {"median": 0.05, "mean": 0.05, "above": 1}
+    assert found[make_results.TYPICAL] == {"median": 0.2, "mean": 0.2, "above": 2}
+    assert found["PLDA minus LDA"] == {"median": 0.2, "mean": 0.2, "above": 1}
+    # LDA -.2 and .4, PLDA .1 and .5: the medians are -.05 and .45.
+    assert found[make_results.POSTERIOR] == {"median": 0.2, "mean": 0.2, "above": 1}
+    assert make_results.CLASSIFIER not in found  # it has no results
 
 
-def test_what_tuning_gains_is_a_share_of_the_error_with_defaults(write_run, tmp_path):
-    """A hand case of two data sets."""
-    mAP = {
-        "suite": [{"A": 0.8, "B": 0.7}, {"A": 0.6, "B": 0.5}],
-        "suite-defaults": [{"A": 0.7, "B": 0.7}, {"A": 0.5, "B": 0.6}],
-    }  # tuning removes 1/3 and 0 of the error, then 1/5 and -1/4
-    for name, data_sets in mAP.items():
-        for number, scores in enumerate(data_sets):
-            trials = [
-                trial
-                for learner, score in {"Euclidean": 0.5, **scores}.items()
-                for trial in fake_trials(learner, (score, score), tasks=("retrieval",))
-            ]
-            settings = {"dataset": f"set{number}", "tasks": ["retrieval"]}
-            run = write_run(f"{name} {number}", trials, experiment=settings)
-            output = ["--output", str(tmp_path / name)]
-            assert main(["export", str(run), "--format", "summary", *output]) == 0
-    gains = make_results.tuning_gains("retrieval mAP", tmp_path)
-    assert gains.to_numpy() == pytest.approx([1 / 6, -1 / 40])
-    page = "<!-- tuning: retrieval mAP -->\n<!-- end of results -->\n"
-    lines = make_results.make_page(page, tmp_path).splitlines()
-    assert lines[3] == "| Retrieval among classes seen in training | +7 | - | - | 2 |"
-
-
-LEFT = ("pml-Triplet", "pml-MultiSimilarity", "metric-learn-LSML", "metric-learn-SCML")
-"""Learners of the results that the program does not have any more."""
+def test_shares_of_variance_are_those_of_the_parts_that_made_the_values():
+    rng = np.random.default_rng(3)
+    parts = [rng.normal(size=shape) for shape in ((5, 1, 1), (1, 4, 1), (1, 1, 2), (5, 1, 2))]
+    parts = [it - it.mean() for it in parts]
+    parts[3] -= parts[3].mean(axis=0) + parts[3].mean(axis=2, keepdims=True)
+    found = make_results.shares_of_variance(sum(parts))
+    variances = np.array([np.broadcast_to(it, (5, 4, 2)).var() for it in parts])
+    names = ["data set", "method", "use", "data set x use"]
+    assert [found[name] for name in names] == pytest.approx(variances / variances.sum())
+    assert sum(found.values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -167,22 +178,18 @@ def test_a_committed_result_is_of_the_suite_and_agrees_with_itself(file):
     one = read_experiment("suite").one_for_each_value()[file.stem]
     rows = pd.read_csv(file, dtype={"blend": str})
     assert set(rows) <= set(COLUMNS)
-    [protocol] = rows["protocol"].unique()
-    is_of_now = protocol == one.protocol
-    assert set(rows["learner"]) - {*one.learners} == (set() if is_of_now else {*LEFT})
-    assert set(one.learners) <= set(rows["learner"]) or not is_of_now
+    assert set(rows["protocol"]) == {one.protocol}
+    assert set(rows["learner"]) <= {*one.learners}  # the suite is measured in parts
     listed = (file.parent / "equal-code.txt").read_text().splitlines()
     assert set(rows["code"]) <= {line.split()[0] for line in listed}
-    assert set(rows["search"]) == {{1: "20s", one.protocol: one.search}[protocol]}
+    assert set(rows["search"]) == {int(one.search)}
     assert set(rows["task"]) == set(one.tasks)
-    assert set(rows["planned"]) == {one.partitions if is_of_now else 3}
+    assert set(rows["planned"]) <= {1, one.partitions}
     assert rows["note"].notna().equals(rows["partitions"] < rows["planned"])
     weight = pd.to_numeric(rows["blend"], errors="coerce")  # where partitions differ: NaN
-    baseline = rows[rows["learner"] == "Euclidean"].set_index(["task", "name"])["mean"]
-    replaced = rows[weight == 0].join(baseline.rename("baseline"), on=["task", "name"])
-    # These two are of a later run, with a baseline of its own.
-    later = replaced["learner"].isin(["metric-learn-LSML", "metric-learn-SCML"])
-    assert replaced["mean"][~later].equals(replaced["baseline"][~later])
-    assert (replaced["mean"] - replaced["baseline"]).abs().le(0.0045).all()  # results/README.md
-    alone = rows[weight == 1]
+    baseline = rows[rows["learner"] == "Euclidean"].set_index(["task", "name"])["direct"]
+    replaced = rows[(weight == 0) & (rows["use"] == "direct")]
+    replaced = replaced.join(baseline.rename("baseline"), on=["task", "name"])
+    assert replaced["mean"].to_numpy() == pytest.approx(replaced["baseline"].to_numpy(), abs=2e-6)
+    alone = rows[(weight == 1) & (rows["use"] == "direct")]
     assert alone["mean"].equals(alone["as_learned"])

@@ -11,7 +11,7 @@ import oasis_bench
 from oasis_bench.command_line import main
 from oasis_bench.experiment import changed, package_hash, read_experiment
 from oasis_bench.experiment.identity import _meaning
-from oasis_bench.runs import expected_seconds, has_result
+from oasis_bench.runs import has_result
 
 SUITE = """
 title = "Two tables"
@@ -145,19 +145,6 @@ def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
     assert not has_result(file, one)  # it says nothing of the code of now
     (tmp_path / "equal-code.txt").write_text(f"{'a' * 64} as\n{package_hash()} now\n")
     assert has_result(file, one)
-
-
-def test_the_time_of_corpora_is_that_of_their_committed_results(suite, tmp_path, monkeypatch):
-    each = read_experiment(str(suite())).one_for_each_value()
-    results = tmp_path / "results"
-    results.mkdir()
-    monkeypatch.setattr("oasis_bench.runs.several.PUBLISHED", results)
-    assert expected_seconds(each) is None
-    rows = pd.DataFrame({"learner": ["Euclidean", "LDA"], "split": "stratified", "subset": "all"})
-    costs = rows.assign(tuning_seconds=[0, 7], fit_seconds=[1, 2], partitions=2)
-    for name in each:
-        costs.to_csv(results / f"{name}.csv")
-    assert expected_seconds(each) == 2 * (1 + 9) + 2 * 1  # 'far' has the first learner alone
 
 
 @pytest.mark.parametrize(

@@ -45,24 +45,19 @@ class Leaderboard:
     cells : DataFrame
         The results to compare, with a row for each learner and cell, such as a class subset of a
         corpus: task, name (of the measure), corpus, cell, learner, score (at most 1, larger is
-        better; NaN without a result), as_learned (the score of the learner alone; NaN if not
-        known), optionally direct (the score of the direct use), seconds, candidates and settings
-        (tried by the search). No two corpora share the name of a cell. Cells in which the baseline
-        has no result or no error do not count.
+        better; NaN without a result), optionally direct and posterior (the score of each use), and
+        seconds. No two corpora share the name of a cell. Cells in which the baseline has no result
+        or no error do not count.
     baseline : str
     learners : DataFrame
         A row for each learner, by average rank, unranked learners last: ranked, corpora (with its
         own result), stand_ins, average_rank, error_reduction (the median over corpora) with its
-        _low, _high, _mean and _as_learned (without blending), above_0 (the corpora with a positive
-        one), p_baseline and p_leader (of `p_values_against`), verdict (of `_verdicts`), seconds,
-        candidates and settings (of the median corpus).  An unranked learner has neither rank nor
-        test, and its figures are of the corpora with its own result.
+        _low, _high and _mean, above_0 (the corpora with a positive one), p_baseline and p_leader
+        (of `p_values_against`), verdict (of `_verdicts`), seconds (of the median corpus).  An
+        unranked learner has neither rank nor test, and its figures are of the corpora with its own
+        result.
     saved : DataFrame of shape (n_corpora, n_learners)
         The error reduction of each learner on each corpus; `_error_reductions` has the stand-ins.
-    learned : DataFrame of shape (n_corpora, n_learners)
-        The same for the learner alone, without blending; NaN if not known.
-    ranks : DataFrame of shape (n_corpora, n_ranked)
-        The rank of each ranked learner on each corpus.
     group : str
         The name of the group of corpora, or 'all'.
     """
@@ -71,8 +66,6 @@ class Leaderboard:
     baseline: str
     learners: pd.DataFrame
     saved: pd.DataFrame
-    learned: pd.DataFrame
-    ranks: pd.DataFrame
     group: str = "all"
 
     LEVEL: ClassVar = LEVEL
@@ -88,9 +81,7 @@ class Leaderboard:
     @classmethod
     def of(cls, cells: pd.DataFrame, baseline: str, group: str = "all") -> Leaderboard:
         """Compare learners over corpora with a baseline, and with the best by average rank."""
-        saved, is_own = _error_reductions(
-            cells, baseline, list(map(str, cells["learner"].unique()))
-        )
+        saved, is_own = _error_reductions(cells, baseline)
         stand_ins = (~is_own).sum()
         ranked = stand_ins <= cls.MOST_STAND_INS * len(saved)
         of_ranked = saved.loc[:, ranked]
@@ -98,18 +89,11 @@ class Leaderboard:
         average = ranks.mean().sort_values(kind="stable")
         names = [*average.index, *stand_ins[~ranked].sort_values(kind="stable").index]
         own_saved = saved.where(is_own | ranked)
-        ends = bootstrap_intervals(of_ranked, "median").drop(baseline)
+        of_known = of_ranked.loc[:, of_ranked.any()]  # the reference itself needs no interval
+        ends = bootstrap_intervals(of_known, "median")
         leader = str(average.index[0])
         p_leader = p_values_against(of_ranked, leader)
-        alone = cells["as_learned"].where(cells["learner"] != baseline, cells["score"])
-        learned, is_learned = _error_reductions(
-            cells.assign(score=alone.where(cells["score"].notna())),
-            baseline,
-            list(map(str, saved)),
-        )
-        learned = learned.where(is_learned, saved.where(~is_own & ranked))
         measured = cells[cells["score"].notna()].groupby(["learner", "corpus"])
-        typical = measured[["seconds", "candidates", "settings"]].mean().groupby("learner").median()
         learners = pd.DataFrame(
             {
                 "ranked": ranked,
@@ -124,29 +108,15 @@ class Leaderboard:
                 "p_baseline": p_values_against(of_ranked, baseline),
                 "p_leader": p_leader,
                 "verdict": _verdicts(of_ranked, leader, p_leader),
-                "error_reduction_as_learned": learned.median(),
-                **typical,
+                "seconds": measured["seconds"].mean().groupby("learner").median(),
             }
         )
-        ranks = ranks[average.index]
-        return cls(cells, baseline, learners.loc[names], saved, learned, ranks, group=group)
+        return cls(cells, baseline, learners.loc[names], saved, group=group)
 
     @property
     def corpora(self) -> list[str]:
         """The names of the corpora."""
         return [str(name) for name in self.saved.index]
-
-    @property
-    def wins(self) -> pd.DataFrame:
-        """The share of the corpora where a ranked learner (row) is above another (column).
-
-        A tie counts as a half.  The shape is (n_ranked, n_ranked), with NaN on the diagonal.
-        """
-        ranks, names = self.ranks.to_numpy(), self.ranks.columns
-        row, column = ranks[:, :, None], ranks[:, None, :]
-        shares = ((row < column) + 0.5 * (row == column)).mean(axis=0)
-        np.fill_diagonal(shares, math.nan)
-        return pd.DataFrame(shares, index=names, columns=names)
 
     @property
     def task(self) -> str:
@@ -168,35 +138,13 @@ class Leaderboard:
         """The ranked learners that learn a metric, the best first."""
         return [name for name in self.ranked if name not in BASELINES]
 
-    @property
-    def best_on_average(self) -> str:
-        """The ranked learner with the highest mean error reduction."""
-        return str(self.learners.loc[self.ranked, "error_reduction_mean"].idxmax())
-
     def of_use(self, use: str) -> pd.DataFrame:
         """Return the error reduction of each learner in one use on each corpus.
 
         `use` is 'direct' or 'posterior'.  NaN where it is not known or not offered.
         """
-        cells = self.cells.assign(score=self.cells.get(use, math.nan))
-        saved, is_own = _error_reductions(cells, self.baseline, list(map(str, self.saved)))
+        saved, is_own = _error_reductions(self.cells, self.baseline, use)
         return saved.where(is_own)
-
-    @property
-    def choices(self) -> dict[str, pd.DataFrame]:
-        """The error reductions of the options of each choice, (n_corpora, n_options), without NaN.
-
-        'adapt': the metric that is best on the other corpora, or the baseline.  'method': the
-        ranked learners.  'use': the median of the metrics by posterior, or directly.
-        """
-        metrics, uses = self.saved[self.metrics], ("posterior", "direct")
-        adapted = {"adapt": best_elsewhere(metrics), "leave": self.saved[self.baseline]}
-        typical = {use: self.of_use(use)[self.metrics].median(axis=1) for use in uses}
-        return {
-            "adapt": pd.DataFrame(adapted),
-            "method": self.saved[self.ranked],
-            "use": pd.DataFrame(typical).dropna(),
-        }
 
     @property
     def known(self) -> pd.DataFrame:
@@ -271,9 +219,11 @@ def rule_gains(options: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
 
 
 def _error_reductions(
-    cells: pd.DataFrame, baseline: str, learners: Sequence[str]
+    cells: pd.DataFrame, baseline: str, of: str = "score"
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return each learner's error reduction on each corpus, and whether it has no stand-in.
+
+    `of` is the column of its scores.
 
     With e = 1 - score, it is (e of the baseline - e) / e of the baseline, used directly where that
     is known; for a corpus, the mean over the cells in which the learner was tried. If the learner
@@ -281,14 +231,14 @@ def _error_reductions(
     corpus stands in, if it is between -1 and -.01, or else the nearer one of these: having no
     result must not pay.
     """
-    scores = cells["direct"].fillna(cells["score"]) if "direct" in cells else cells["score"]
-    errors = (1 - scores).groupby([cells["cell"], cells["learner"]]).mean()
+    direct = cells["direct"].fillna(cells["score"]) if "direct" in cells else cells["score"]
+    errors = (1 - direct).groupby([cells["cell"], cells["learner"]]).mean()
     of_baseline = cells["cell"].map(errors.xs(baseline, level="learner"))
-    cells = cells.assign(saved=1 - (1 - cells["score"]) / of_baseline)[of_baseline > 0]
+    own = cells.get(of, math.nan) + 0 * cells["score"]  # nothing is of a learner without a result
+    cells = cells.assign(saved=1 - (1 - own) / of_baseline)[of_baseline > 0]
     found = cells.groupby(["corpus", "learner"])["saved"].agg(lambda own: own.mean(skipna=False))
-    of_all = found.unstack()
-    saved = of_all.reindex(columns=list(learners))
-    stand_ins = of_all.min(axis=1).clip(-1, -0.01)
+    saved = found.unstack()[list(cells["learner"].unique())]
+    stand_ins = saved.min(axis=1).clip(-1, -0.01)
     return saved.apply(lambda own: own.fillna(stand_ins)), saved.notna()
 
 

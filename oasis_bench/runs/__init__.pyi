@@ -9,7 +9,6 @@ from .run import (
 )
 from .schema import RunFacts as RunFacts, SplitSource as SplitSource, TaskSource as TaskSource
 from .several import (
-    expected_seconds as expected_seconds,
     go_on as go_on,
     go_on_or_leave_out as go_on_or_leave_out,
     has_result as has_result,

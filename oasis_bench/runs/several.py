@@ -121,8 +121,6 @@ def _run_suite(
         name: one for name, one in corpora.items() if not has_result(results / f"{name}.csv", one)
     }
     watcher.note(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
-    if suite.quick and (seconds := expected_seconds(left)):  # a quick run has none of its settings
-        watcher.note(f"estimate from the published results: {seconds / 3600:.2g} h")
     for name, one in _in_turn(left, folder, how, watcher):
         ended = go_on_or_leave_out(name, one, folder, how, watcher, lambda run: None)
         failures += ended.failures
@@ -172,20 +170,3 @@ def has_result(file: Path, experiment: Experiment) -> bool:
     wanted = {"protocol": {experiment.protocol}, "learner": set(experiment.learners)}
     are_equal = all(name in rows and set(rows[name]) == it for name, it in wanted.items())
     return are_equal and "code" in rows and set(rows["code"]) <= codes
-
-
-def expected_seconds(experiments: Mapping[str, Experiment]) -> float | None:
-    """Estimate the time of experiments from the committed results; None if some are missing.
-
-    A learner without committed results is expected to take the mean of the others.
-    """
-    total = 0.0
-    for name, one in experiments.items():
-        file = PUBLISHED / f"{name}.csv"
-        if not file.is_file():
-            return None
-        rows = pd.read_csv(file).drop_duplicates(["learner", "split", "subset"])
-        seconds = (rows["tuning_seconds"] + rows["fit_seconds"]) * rows["partitions"]
-        of_each = seconds.groupby(rows["learner"]).sum()
-        total += of_each.reindex(list(one.learners)).fillna(of_each.mean()).sum()
-    return total
