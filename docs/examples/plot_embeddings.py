@@ -20,17 +20,17 @@ from sklearn.preprocessing import normalize
 from oasis_bench.algorithms import LDA, OASIS, ClassifierPosterior, Euclidean
 
 digits = load_digits()
-known = digits.target < 4
+of_network = digits.target < 4
 network = MLPClassifier(hidden_layer_sizes=(64,), max_iter=300, tol=1e-3, random_state=0)
-network.fit(digits.data[known] / 16, digits.target[known])
-X = np.maximum(digits.data[~known] / 16 @ network.coefs_[0] + network.intercepts_[0], 0)
-y = digits.target[~known]
+network.fit(digits.data[of_network] / 16, digits.target[of_network])
+X = np.maximum(digits.data[~of_network] / 16 @ network.coefs_[0] + network.intercepts_[0], 0)
+y = digits.target[~of_network]
 
 # %%
 # Rows have unit length, so the Euclidean distance ranks as the cosine does.  Embeddings often point
 # in similar directions.  So each learner is also tried on centred rows, from which the mean of the
-# training rows is subtracted.  Three of the six digits are training classes, with 40 rows each; the
-# other three are unseen.
+# training rows is subtracted.  Three of the six digits are known classes, with 40 training rows
+# each.  The other three are new.
 learners = {
     "cosine": Euclidean(),
     "ClassifierPosterior": ClassifierPosterior(C=10.0),
@@ -43,8 +43,8 @@ for draw in range(4):
     seen = rng.permutation(np.unique(y))[:3]
     train = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:40] for c in seen])
     tests = {
-        "seen": np.setdiff1d(np.flatnonzero(np.isin(y, seen)), train),
-        "unseen": np.flatnonzero(~np.isin(y, seen)),
+        "known": np.setdiff1d(np.flatnonzero(np.isin(y, seen)), train),
+        "new": np.flatnonzero(~np.isin(y, seen)),
     }
     for centre, name in ((np.zeros(X.shape[1]), ""), (X[train].mean(axis=0), ", centred")):
         rows = normalize(X - centre)
@@ -57,14 +57,14 @@ table = mAP.groupby(["learner", "classes"], sort=False)["mAP"].agg(["mean", "std
 print(table.round(3))
 
 # %%
-# A metric can help among the classes that it has learned from and hurt on others.  So measure both
-# before you use a metric for an index.  The next command does this for a file of embeddings (arrays
-# ``X`` and ``y``).  It tunes for each learner whether to centre the rows::
+# A metric can help among the classes that it has learned from, and harm among others.  So measure
+# both before you use a metric for an index.  The next command does this for a file of embeddings
+# (arrays ``X`` and ``y``).  It tunes for each learner whether to centre the rows::
 #
 #     python -m oasis_bench run --dataset embeddings.npz --scaling l2,center+l2 \
 #         --tasks retrieval,unseen-classes
 figure, panels = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
-for axes, kind in zip(panels, ("seen", "unseen"), strict=True):
+for axes, kind in zip(panels, ("known", "new"), strict=True):
     axes.errorbar(table["mean"][kind], table.index, xerr=table["std"][kind], fmt="o", capsize=3)
     axes.axvline(table["mean"][kind]["cosine"], color="grey", linestyle="dashed")
     axes.set(title=f"{kind} classes", xlabel="mAP, mean and deviation of 4 random splits")

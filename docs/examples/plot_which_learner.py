@@ -3,8 +3,8 @@ Which learner should I use for my table?
 ========================================
 
 That depends on the table, so measure it.  `oasis_bench.run` takes a DataFrame with a column of
-labels.  It tunes each learner on inner folds, and shows which learners are statistically tied with
-the best.
+labels.  It tunes each learner on inner folds, and says which learners are as good as the best,
+worse, or not distinguishable from it.
 """
 
 import tempfile
