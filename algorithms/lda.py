@@ -90,10 +90,11 @@ class LDA(LabelLearner):
         n_kept = self.n_components or min(len(np.unique(y)) - 1, X.shape[1])
         X = X.astype(np.float64)
         if len(X) < X.shape[1] and self.shrinkage != 1:  # at 1 all directions are as good
-            found = leading_discriminants(X, y, n_kept, self.shrinkage)
-            if found is not None:
-                self.components_ = found
-                return
+            with suppress(np.linalg.LinAlgError):  # singular up to rounding
+                found = leading_discriminants(X, y, n_kept, self.shrinkage)
+                if found is not None:
+                    self.components_ = found
+                    return
         for shrinkage in (self.shrinkage, *[LEAST_SHRINKAGE] * (self.shrinkage == "auto")):
             with suppress(np.linalg.LinAlgError):
                 solver = LinearDiscriminantAnalysis(
