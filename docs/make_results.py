@@ -40,7 +40,7 @@ gain:
     <!-- end of results -->
 
 For an experiment, 'coverage: suite' says what is measured, and 'budgets: budgets' what learning
-adds at each label budget.
+adds at each label budget ('labels' in words).
 
 The error reductions of both uses against Euclidean distance, from a folder of files of one suite:
 
@@ -69,7 +69,7 @@ DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
     r"(<!-- (results|published|leaderboard|planned|in words|advice|variance|shares|rules|coverage|"
-    r"budgets|uses|claims): (.*?) -->\n)"
+    r"labels|budgets|uses|claims): (.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -632,6 +632,21 @@ def make_budgets(name, folder):
     return piped(lines)
 
 
+def make_labels(name, folder):
+    """Say from how many labels on the interval of what learning adds is above 0."""
+    values = budget_values(name, folder)
+    if not values[LABELS]:
+        return NOTHING_YET
+    learning = tested(values[LEARNING])
+    enough = learning.index[(learning["low"] > 0)[::-1].cummin()[::-1]]  # from there on
+    first, of = tested(values[LABELS]).iloc[0], BUDGETS[name]
+    helps = f"from {enough[0]} {of} on" if len(enough) else f"at no number of {of} that we tested"
+    return (
+        f"**{TITLES[name]}: learning adds to the labels {helps}.** With {learning.index[0]} of them, "
+        f"the labels alone remove {in_points(first, ' %')} of the error.\n"
+    )
+
+
 def draw_budgets(docs):
     """Draw the error reductions of Euclidean by its labels and of the best metric by budget."""
     import matplotlib as mpl
@@ -832,6 +847,7 @@ def make_page(text, folder):
         "shares": make_shares,
         "rules": make_rules,
         "coverage": make_coverage,
+        "labels": make_labels,
         "budgets": make_budgets,
         "uses": make_uses,
         "claims": make_claims,
