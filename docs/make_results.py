@@ -642,8 +642,8 @@ def make_labels(name, folder):
     first, of = tested(values[LABELS]).iloc[0], BUDGETS[name]
     helps = f"from {enough[0]} {of} on" if len(enough) else f"at no number of {of} that we tested"
     return (
-        f"**{TITLES[name]}: learning adds to the labels {helps}.** With {learning.index[0]} of them, "
-        f"the labels alone remove {in_points(first, ' %')} of the error.\n"
+        f"**{TITLES[name]}: learning adds to the labels {helps}.** With {learning.index[0]} of "
+        f"them, the labels alone remove {in_points(first, ' %')} of the error.\n"
     )
 
 
