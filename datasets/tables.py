@@ -322,7 +322,7 @@ def _read_cells(path: Path, asked: Columns) -> Table:
     is_complete = not np.isnan(X).any()
     are_left_out = not any(column.is_needed for column in columns)
     if are_left_out and not is_complete and asked.prepares and asked.needed and not wrong:
-        problems = ("each column is constant or an id: give another column",)
+        problems = (f"each column is constant or an id: for texts, {spelled('features', 'words')}",)
     if not asked.prepares or (are_left_out and is_complete):
         columns = [Column(column.name, form=column.form) for column in columns]
     is_plain = is_complete and all(column.kind == "number" for column in columns)
