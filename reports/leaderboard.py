@@ -429,10 +429,11 @@ def advice(board: Leaderboard, known: pd.DataFrame | None = None) -> tuple[str, 
     words = {
         "learner": f"{best}, used {WORDS['uses'][use]}",
         "gain": f"{percent(gain.mean())} points [{percent(low)}, {percent(high)}]",
-        "reasons": " ".join(filter(None, (why, why_use))) or sentence("for_all"),
+        "reasons": " ".join(filter(None, (why, why_use)))
+        or sentence("for_all") * (known is not None),
         "n": len(gain),
     }
-    return best, sentence("take" if low > 0 else "leave", baseline=baseline, **words)
+    return best, sentence("take" if low > 0 else "leave", baseline=baseline, **words).rstrip()
 
 
 def _choice(
@@ -448,9 +449,8 @@ def _choice(
     alike = options[groups.loc[options.index, facet] == group]
     of_those = alike if len(alike) >= Leaderboard.LEAST_CORPORA else options
     best = str(of_those.mean().idxmax())
-    return best, sentence(
-        "by_rule", best=WORDS["uses"].get(best, best), group=group, row=gains.loc[facet]
-    )
+    words = {"best": WORDS["uses"].get(best, best), "group": group, "row": gains.loc[facet]}
+    return best, sentence("by_rule", **words)
 
 
 def recommend(
