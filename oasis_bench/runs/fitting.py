@@ -204,7 +204,7 @@ def fit_on_all(
                 n_in_all=whole.y.shape[0],
                 remarks=rows.remarks,
             )
-            about = {"data": dataset.title, "licence of the data": dataset.licence}
+            about = {"data": Path(experiment.dataset).name, "licence of the data": dataset.licence}
             about |= {"made by": f"oasis-bench {__version__}", "fit": str(fitted)}
             add_about(result.files[Folder.MODELS], about)
             with whole_file(output) as file, result.files[Folder.MODELS].open("rb") as model:
