@@ -475,7 +475,7 @@ def recommend(
     texts = [f"This data: {kind}, {sized} (half of the rows learn)."]
     for whole in _cells_by_task(paths, None, None, BASELINE)[0].values():
         board = Leaderboard.of(whole[whole["learner"].isin({*learners, BASELINE})], BASELINE)
-        by = f"{task_title(board.task)} ({board.measure})"
+        by = f"{WORDS['advised'].get(board.task, task_title(board.task))} ({board.measure})"
         if reason := no_task(board.task):
             texts.append(f"{by}: not on this data: {reason}.")
             continue

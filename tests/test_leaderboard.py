@@ -316,8 +316,13 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     status, out, err = recommended("--for", table, "--label", "kind")
     assert (status, err) == (0, "")
     assert out.startswith("This data: tables, 2 classes, 12 rows a class, 13 features (half of the")
-    assert "Retrieval (mAP): take LDA, used directly. Learning adds +35 points [+" in out
-    assert "Unseen classes (mAP): not on this data: it has 2 classes, and 7 are needed." in out
+    assert (
+        "Known classes, retrieval (mAP): take LDA, used directly. Learning adds +35 points [+"
+        in out
+    )
+    assert (
+        "New classes, retrieval (mAP): not on this data: it has 2 classes, and 7 are needed." in out
+    )
     assert (
         "the mean over 12 data sets of the learner that is best on the others. This is for all"
         in out
@@ -325,7 +330,7 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert out.endswith(f"bench run --dataset {table} --algorithms all --label kind")
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
-    assert "Retrieval (mAP): take LDA, used directly. " in out
+    assert "Known classes, retrieval (mAP): take LDA, used directly. " in out
 
 
 def test_a_rule_by_kind_is_used_where_it_gains(recommended, tmp_path):
@@ -336,7 +341,10 @@ def test_a_rule_by_kind_is_used_where_it_gains(recommended, tmp_path):
         twin.to_csv(tmp_path / "suite" / f"twin-{path.name}", index=False)
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
-    assert "Retrieval (mAP): take OASIS, used directly. Learning adds +35 points [+" in out
+    assert (
+        "Known classes, retrieval (mAP): take OASIS, used directly. Learning adds +35 points [+"
+        in out
+    )
     assert "OASIS is for pictures: this rule gains 15.0% [" in out
 
 
@@ -347,7 +355,10 @@ def test_data_on_which_no_learner_gains_is_left_as_it_is(recommended, tmp_path):
         rows.assign(mean=0.5 + gain).to_csv(path, index=False)
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
-    assert "Retrieval (mAP): leave the data as they are: Euclidean, used directly. " in out
+    assert (
+        "Known classes, retrieval (mAP): leave the data as they are: Euclidean, used directly. "
+        in out
+    )
     assert "of error reduction to Euclidean with the same labels (mean over 12 data sets)" in out
 
 
