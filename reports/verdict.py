@@ -50,8 +50,7 @@ def answers(view: RunView, brief: bool = False) -> list[str]:
 
     In brief: by the first measure, on the largest class subset.
     """
-    tasks = view.tasks if view.has_posterior else ()
-    lines = [line for task in tasks if (line := _of_uses(view, task))]
+    lines = list(_of_uses(view))
     is_short = brief and bool(lines)
     needed = {
         "posterior": bool(lines),
@@ -70,37 +69,37 @@ def headlines(view: RunView) -> list[str]:
     Nothing where no learner votes.
     """
     lines = []
-    for task in view.tasks if view.has_posterior else ():
-        if (found := _compared_uses(view, task)) is not None:
-            (known, it), chance = found, _numbers(view, task, found[1])["chance"].iloc[0]
-            helps, best, _ = _gains(view, it)
-            uses = [
-                f"{it.means[name]:.3f} {WORDS['uses'][name.split()[0]]}" for name in it.differences
-            ]
-            last = f"{BASELINE} has {series(uses)}, and chance is {chance:.3f}."
-            lines.append(f"{known} classes: {helps} {best} {last}")
+    for task, known, it in _compared_uses(view):
+        helps, best, _ = _gains(view, it)
+        words = {name: WORDS["uses"][name.split()[0]] for name in it.differences}
+        uses = series([f"{it.means[name]:.3f} {use}" for name, use in words.items()])
+        last = f"and chance is {_numbers(view, task, it)['chance'].iloc[0]:.3f}."
+        lines.append(f"{known} classes: {helps} {best} {BASELINE} has {uses}, {last}")
     return lines
 
 
-def _of_uses(view: RunView, task: str) -> str:
-    """Say whether learning a metric helps, and in which use, on the largest class subset."""
-    if (found := _compared_uses(view, task)) is None:
-        return ""
-    known, it = found
-    where = task_title(task).lower(), view.subset_title(it.subset), _number(it, len(it.scores))
-    return f"{known} classes ({', '.join(where)}): {' '.join(_gains(view, it))}"
+def _of_uses(view: RunView) -> Iterator[str]:
+    """Say for each task whether learning a metric helps, and in which use."""
+    for task, known, it in _compared_uses(view):
+        where = task_title(task).lower(), view.subset_title(it.subset), _number(it, len(it.scores))
+        yield f"{known} classes ({', '.join(where)}): {' '.join(_gains(view, it))}"
 
 
-def _compared_uses(view: RunView, task: str) -> tuple[str, Comparison] | None:
-    """Return 'Known' or 'New', and the comparison of uses on the largest class subset with one."""
-    learners, split = view.experiment.learners.items(), view.split_of(task)
+def _compared_uses(view: RunView) -> Iterator[tuple[str, str, Comparison]]:
+    """Yield each task, 'Known' or 'New', and its comparison of uses, on the largest class subset.
+
+    Nothing where no learner votes.
+    """
+    learners = view.experiment.learners.items()
     learned = [name for name, spec in learners if spec.algorithm not in WITHOUT_METRIC]
-    known = "New" if view.info.sources.splits[split].knows_classes is False else "Known"
-    for subset in reversed(view.subsets_of(split)):
-        it = view.compare_uses(task, subset, learned, BASELINE)
-        if it is not None and it.best is not None:
-            return known, it
-    return None
+    for task in view.tasks if view.has_posterior else ():
+        split = view.split_of(task)
+        known = "New" if view.info.sources.splits[split].knows_classes is False else "Known"
+        for subset in reversed(view.subsets_of(split)):
+            it = view.compare_uses(task, subset, learned, BASELINE)
+            if it is not None and it.best is not None:
+                yield task, known, it
+                break
 
 
 def _gains(view: RunView, it: Comparison) -> Iterator[str]:
