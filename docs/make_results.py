@@ -174,7 +174,7 @@ def origin(rows):
     # A number without a unit counts candidates.
     budget = of["search"] + " candidates" * of["search"].isdigit()
     scaling = f"Scaling: {of['scalings']}. " * bool(of["scalings"])  # learners of pixels have none
-    days = " to ".join(sorted({rows["started"].min()[:10], rows["started"].max()[:10]}))
+    days = days_of(rows)
     shared = " Times are of shared cores." if rows["shared_cores"].max() else ""
     return (
         f"*{of['planned']} partition{'s' * (of['planned'] != '1')}, training + test items: "
@@ -182,6 +182,11 @@ def origin(rows):
         f"Budget of tuning: {budget}. Threads: {of['threads']}.{shared}* "
         f"`{command}`, {days}, commit {short(of['commit'])}, {of['processor']}."
     )
+
+
+def days_of(rows):
+    """Write the first and the last day on which rows were measured."""
+    return " to ".join(sorted({rows["started"].min()[:10], rows["started"].max()[:10]}))
 
 
 def short(commits):
@@ -386,19 +391,15 @@ def tested(values):
     `p` is the larger one of `over_sets` (Wilcoxon's test) and `over_domains` (the t-test over the
     means of the domains), with Holm's correction.
     """
-    from scipy import stats
-
-    from oasis_bench.analysis import bootstrap_intervals, domains_of, holm, p_values_against
+    from oasis_bench.analysis import Leaderboard, bootstrap_intervals, holm, tests_over_corpora
 
     rows = {}
     for name, own in values.items():
         [(low, high)] = bootstrap_intervals(own.to_frame(), "median").to_numpy()
-        p = p_values_against(pd.DataFrame({"own": own, "nothing": 0.0}), "nothing")["own"]
-        of_domains = own.groupby(domains_of(own.index)).mean()
-        over = [stats.wilcoxon(own[own != 0]).pvalue, stats.ttest_1samp(of_domains, 0).pvalue]
-        over = over if p == p else [p, p]
+        is_few = len(own) < Leaderboard.LEAST_CORPORA
+        over = (float("nan"),) * 2 if is_few else tests_over_corpora(own)
         ends = own.median(), low, high, own.mean(), (own > 0).sum()
-        rows[name] = [len(own), *ends, *over, p]
+        rows[name] = [len(own), *ends, *over, max(over)]
     columns = ["n", "median", "low", "high", "mean", "above", "over_sets", "over_domains", "p"]
     table = pd.DataFrame.from_dict(rows, "index", columns=columns)
     return table.assign(p=holm(table["p"]))
@@ -549,7 +550,7 @@ def make_coverage(name, folder):
     holes = every["partitions"].lt(every["planned"])
     lost = every[holes].groupby(["learner", "dataset", "task"]).ngroups
     commands = "".join(f"\n    {it}" for it in every["command"].map(without_folder).unique())
-    days = " to ".join(sorted({every["started"].min()[:10], every["started"].max()[:10]}))
+    days = days_of(every)
     return (
         f"Measured so far: {every['learner'].nunique()} of {n_methods} methods on "
         f"{every['corpus'].nunique()} data sets, with "
@@ -595,6 +596,7 @@ def make_rules(specs, folder):
 
 
 BUDGETS = {"budgets": "training rows of each class", "budgets-new-classes": "training classes"}
+TITLES = {"budgets": "Known classes", "budgets-new-classes": "New classes"}
 
 
 @cache
@@ -686,8 +688,6 @@ def draw_budgets(docs):
         figure.savefig(docs / "budgets.png", dpi=167)
 
 
-TITLES = {"budgets": "Known classes", "budgets-new-classes": "New classes"}
-
 MEASURED = {
     "O1": "claims.md#table-4-of-the-jmlr-paper",
     "O2": "claims.md#table-5-of-the-jmlr-paper",
@@ -729,7 +729,7 @@ def make_uses(spec, folder):
         text += f"{words}, {len(saved)} data sets, %:\n\n{piped(lines)}\n"
     commits = short(" and ".join(every["commit"].unique()))
     command = f"python -m oasis_bench run --experiment {name}"
-    days = " to ".join(sorted({every["started"].min()[:10], every["started"].max()[:10]}))
+    days = days_of(every)
     return (
         f"{text}Mean reduction of the error 1 - {measure} against Euclidean distance, used "
         "directly. p: Wilcoxon's signed-rank test over data sets, not corrected. "

@@ -243,6 +243,7 @@ def standing_table(board: Leaderboard) -> Table:
     """Make the table: a row for each learner, the best first and those not ranked last."""
     rows = board.learners.reset_index(names="learner")
     first = board.cells.drop_duplicates("learner").reset_index().set_index("learner")["index"]
+    direct, posterior = (board.of_use(use) for use in ("direct", "posterior"))
     ends = zip(rows["error_reduction_low"], rows["error_reduction_high"], strict=True)
     saved = [
         Cell(percent(value), link=_anchor(board, first[name]))
@@ -262,9 +263,9 @@ def standing_table(board: Leaderboard) -> Table:
             Column("Mean, %", rows["error_reduction_mean"], percent),
             Column("Above 0", rows["above_0"]),
             *(
-                Column(header, rows["learner"].map(board.of_use(use).median()), percent)
-                for use, header in (("direct", "Directly, %"), ("posterior", "By posterior, %"))
-                if board.of_use("posterior").notna().any(axis=None)
+                Column(header, rows["learner"].map(own.median()), percent)
+                for header, own in {"Directly, %": direct, "By posterior, %": posterior}.items()
+                if posterior.notna().any(axis=None)
             ),
             Column(f"p, {board.baseline}", rows["p_baseline"], p_text),
             *[Column(f"p, {leader}", rows["p_leader"], p_text)] * (leader != board.baseline),
@@ -440,15 +441,17 @@ def _choice(
     board: Leaderboard, options: pd.DataFrame, known: pd.DataFrame | None
 ) -> tuple[str, str]:
     """Return the best option on average, or by the best rule that is better, and why by a rule."""
-    groups = board.groups(board.known)
-    gains = rule_gains(options, groups)
-    if known is None or not gains["is_better"].any():
-        return str(options.mean().idxmax()), ""
+    best = str(options.mean().idxmax())
+    if known is None or len(options.columns) == 1:
+        return best, ""
+    gains = rule_gains(options, groups := board.groups(board.known))
+    if not gains["is_better"].any():
+        return best, ""
     facet = str(gains["gain"].where(gains["is_better"]).idxmax())
     group = str(board.groups(known)[facet].iloc[0])
     alike = options[groups.loc[options.index, facet] == group]
-    of_those = alike if len(alike) >= Leaderboard.LEAST_CORPORA else options
-    best = str(of_those.mean().idxmax())
+    if len(alike) >= Leaderboard.LEAST_CORPORA:
+        best = str(alike.mean().idxmax())
     words = {"best": WORDS["uses"].get(best, best), "group": group, "row": gains.loc[facet]}
     return best, sentence("by_rule", **words)
 

@@ -1,12 +1,12 @@
 from .comparison import compare_runs as compare_runs
 from .leaderboard import (
-    BASELINES as BASELINES,
     Leaderboard as Leaderboard,
     best_elsewhere as best_elsewhere,
     bootstrap_intervals as bootstrap_intervals,
     domains_of as domains_of,
     p_values_against as p_values_against,
     rule_gains as rule_gains,
+    tests_over_corpora as tests_over_corpora,
 )
 from .measurements import (
     RunAnalysis as RunAnalysis,

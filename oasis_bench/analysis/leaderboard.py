@@ -315,12 +315,16 @@ def p_values_against(scores: pd.DataFrame, other: str) -> pd.Series[float]:
     p_values = pd.Series(math.nan, index=scores.columns)
     if len(scores) < Leaderboard.LEAST_CORPORA:
         return p_values
-    domains = domains_of(scores.index)
     for name in scores.columns.drop(other):
-        differences = (scores[name] - scores[other]).round(DECIMALS)
-        of_domains = differences.groupby(domains).mean().to_numpy()
-        p_values[name] = max(_signed_rank_test(differences), _t_test(of_domains))
+        p_values[name] = max(tests_over_corpora(scores[name] - scores[other]))
     return pd.Series(holm(p_values), index=scores.columns)
+
+
+def tests_over_corpora(differences: pd.Series[float]) -> tuple[float, float]:
+    """Return the p-values over the corpora and over the means of their domains, uncorrected."""
+    rounded = differences.round(DECIMALS)
+    of_domains = np.asarray(rounded.groupby(domains_of(rounded.index)).mean(), dtype=np.float64)
+    return _signed_rank_test(rounded), _t_test(of_domains)
 
 
 def _signed_rank_test(differences: pd.Series[float]) -> float:
