@@ -173,8 +173,7 @@ def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
     words = {"task": task_title(task), "measure": view.names(task)[0], "uses": _uses(view)}
     return [
         drawing
-        for draw in (draw_by_classes, draw_precision_at_k, draw_reliability)
-        for what in (draw.__name__.removeprefix("draw_"),)
+        for what, draw in DRAWN.items()
         for drawing in fs.finish(f"{task}_{what}", draw(view, task), what, view=view, **words)
     ]
 
@@ -272,6 +271,14 @@ def draw_reliability(view: RunView, task: str) -> fs.Plot | None:
     p = curve.groupby(["subset", "learner", "k"])["chance"].transform("mean")
     labels = "Probability of the same, in %", "Share of the same", "calibrated"
     return _draw_curve(view, curve.assign(k=100 * p, chance=p), *labels)
+
+
+DRAWN = {
+    "by_classes": draw_by_classes,
+    "precision_at_k": draw_precision_at_k,
+    "reliability": draw_reliability,
+}
+"""The figures of a task."""
 
 
 def _draw_curve(

@@ -87,24 +87,19 @@ def data_load(options: argparse.Namespace) -> int:
             print(line)
     with closing(ProgressDisplay()) as display:
         rows = dataset.load_checked(display.download)
-    _print_facts(facts_of_rows(dataset, rows), _counts(rows))
+    _print_facts(facts_of_rows(dataset, rows), partial(_counts, rows))
     return 0
 
 
 def _counts(rows: LabelledRows) -> dict[str, int]:
     classes = zip(rows.class_names, rows.class_counts().tolist(), strict=True)
-    return {
-        **{"n_items": rows.X.shape[0], "n_features": rows.prepared().shape[1]},
-        **{f"n_items of class {name}": n for name, n in classes},
-    }
+    counts = {"n_items": rows.X.shape[0], "n_features": rows.prepared().shape[1]}
+    return counts | {f"n_items of class {name}": n for name, n in classes}
 
 
-def _print_facts(
-    facts: Mapping[str, str], counts: Mapping[str, int] = MappingProxyType({})
-) -> None:
+def _print_facts(facts: Mapping[str, str], counts: Callable[[], Mapping[str, int]] = dict) -> None:
     """Print facts; the rows of an answer in JSON have `counts`, too."""
-    all_facts = {**facts, **counts}.items()
-    add_rows(lambda: [{"fact": name, "value": value} for name, value in all_facts])
+    add_rows(lambda: [{"fact": it, "value": own} for it, own in {**facts, **counts()}.items()])
     print(*aligned([(f"{name:<15}", value) for name, value in facts.items()]), sep="\n", flush=True)
 
 

@@ -121,7 +121,8 @@ def describe(options: argparse.Namespace) -> int:
     if options.output is None:
         print(card)
     else:
-        options.output.write_text(f"{card}\n", encoding="utf-8")
+        with whole_file(options.output) as file:
+            file.write(f"{card}\n".encode())
     return 0
 
 
