@@ -24,13 +24,10 @@ from .local_distances import LocalDistances as LocalDistances
 from .local_patch_distances import LocalPatchDistances as LocalPatchDistances
 from .mcml import MCML as MCML
 from .metric_learn import (
-    MetricLearnCovariance as MetricLearnCovariance,
     MetricLearnITML as MetricLearnITML,
-    MetricLearnLFDA as MetricLearnLFDA,
     MetricLearnLMNN as MetricLearnLMNN,
     MetricLearnMMC as MetricLearnMMC,
     MetricLearnNCA as MetricLearnNCA,
-    MetricLearnRCA as MetricLearnRCA,
 )
 from .mmc import MMC as MMC
 from .nca import (

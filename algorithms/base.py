@@ -425,7 +425,7 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
     """
 
     _least_classes: ClassVar[int] = 2
-    _least_in_class: ClassVar[int] = 1  # rows of each class
+    _least_in_class: ClassVar[int] = 1  # classes of fewer rows are left out, with a warning
     _least_in_largest: ClassVar[int] = 1  # rows of the largest class
     _matrix_type: ClassVar[type[np.floating] | None] = np.float64  # None: that of the rows
     _remedy: ClassVar[str] = "use fewer rows or features"  # where memory is short
@@ -445,6 +445,8 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
         -----
         ConvergenceWarning
             If a learner with the parameter `max_iter` stopped there, short of `tol`.
+        UserWarning
+            If classes are left out that have fewer rows than the learner needs of each class.
 
         Raises
         ------
@@ -457,10 +459,25 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
         self._validate_params()
         X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
+        X, y = self._without_small_classes(X, y)
         self._check(X, y)
         with shared.within():
             self._fit(shared(without_offset, X), y)
         return self
+
+    def _without_small_classes(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return the rows of classes that have enough of them, and their labels."""
+        classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        is_small = counts < self._least_in_class
+        if not is_small.any() or is_small.all():  # `_check` refuses the latter
+            return X, y
+        warnings.warn(
+            f"{self.name} leaves out {is_small.sum()} of {len(classes)} classes, as "
+            f"{classes[is_small][0]!s}: it needs {self._least_in_class} rows of each class",
+            stacklevel=3,
+        )
+        kept = ~is_small[codes]
+        return X[kept], y[kept]
 
     def _check(self, X: Any, y: Any) -> None:
         classes, counts = np.unique(y, return_counts=True)
@@ -468,11 +485,6 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
             raise ValueError(
                 f"{self.name} needs at least {self._least_classes} classes, "
                 f"but y has 1 class ({classes[0]!s})"
-            )
-        if counts.min() < self._least_in_class:
-            raise ValueError(
-                f"class {classes[counts.argmin()]!s} has 1 row, but {self.name} needs at least "
-                f"{self._least_in_class} rows of each class"
             )
         if counts.max() < self._least_in_largest:
             raise ValueError(

@@ -2,8 +2,9 @@
 
 Input is checked here, and metric-learn learns.  A learner is a dataclass, a row of the table below:
 its fields are the parameters of scikit-learn's kind, in their order.  Left out are MLKR, a
-regression; SDML, which calls scikit-learn's graphical lasso with an argument that is gone; and LSML
-and SCML, which were slow and ranked low (docs/leaderboard.md).
+regression; SDML, which calls scikit-learn's graphical lasso with an argument that is gone; LSML
+and SCML, which were slow and ranked low; and LFDA, RCA and Covariance, whose closed forms ours
+share.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Literal, Self
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Self
 
 import metric_learn
 import metric_learn._util as _util
@@ -23,12 +23,10 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.axes import principal_axes
 from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, Positive, possible_neighbours
 from oasis_bench.algorithms.itml import ITML
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.data import FloatArray
-from oasis_bench.system import require_memory
 
 
 def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,40 +133,6 @@ class PairsAdapter(MetricLearnAdapter):
         return self
 
 
-class CovarianceAdapter(MetricLearnAdapter):
-    """A learner that inverts a covariance, which is singular where a feature is constant.
-
-    metric-learn then returns NaN, or distances that are the same for all pairs.  So rows are first
-    projected on their principal axes, without those of no variance, and on at most half as many as
-    the covariance has degrees of freedom: with fewer rows an axis it is mostly noise.  Where there
-    are enough rows, that changes no distance.
-    """
-
-    _least_axes: ClassVar[int] = 1
-
-    @abstractmethod
-    def _degrees_of_freedom(self, counts: Counts) -> int:
-        """Count the differences of rows that the covariance is made of."""
-
-    def _check(self, X: Any, y: Any) -> None:
-        super()._check(X, y)
-        counts = np.unique(y, return_counts=True)[1]
-        least = 2 * self._least_axes
-        if (freedom := self._degrees_of_freedom(counts)) < least:
-            raise ValueError(
-                f"{self.name} needs a covariance of at least {least} degrees of freedom, but "
-                f"{len(X)} rows in {len(counts)} classes give {freedom}: take more rows a class"
-            )
-
-    def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return 3 * n * d + min(n, d) ** 2
-
-    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
-        centred = X - X.mean(axis=0)
-        axes = principal_axes(centred)[1][: self._degrees_of_freedom(counts) // 2]
-        return super()._learn(centred @ axes.T, y, counts) @ axes
-
-
 class MetricLearnLMNN(MetricLearnAdapter):
     """metric-learn's LMNN: gradient descent on L with all impostors looked for at each step.
 
@@ -206,6 +170,7 @@ class MetricLearnLMNN(MetricLearnAdapter):
 
     _estimator: ClassVar = metric_learn.LMNN
     _least_in_class: ClassVar = 2
+    _least_in_largest: ClassVar = 2
 
     n_neighbors: Count = 3
     regularization: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
@@ -245,109 +210,6 @@ class MetricLearnNCA(MetricLearnAdapter):
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 8 * n**2 + 40 * d**2
-
-
-class MetricLearnLFDA(CovarianceAdapter):
-    """metric-learn's local Fisher discriminant analysis, after PCA where rows are few.
-
-    `LFDA` says how it differs from the paper.  O(n^2 d / c + d^3) time, O((n / c)^2 + d^2) memory.
-
-    Parameters
-    ----------
-    k : int or None, default None
-        The number of the neighbour that sets the local scale.  None: 7, or d - 1 if that is
-        smaller.
-    embedding_type : {'weighted', 'orthonormalized', 'plain'}, default 'weighted'
-        How the eigenvectors are scaled.
-    random_state : int, RandomState or None, default None
-        Not used, because nothing is random.  All learners have this parameter.
-    """
-
-    name: ClassVar = "metric-learn-LFDA"
-    summary: ClassVar = f"{SOURCE}'s local Fisher discriminant analysis"
-    citation: ClassVar = "Sugiyama, JMLR 8 (2007)"
-    cost: ClassVar = "time n^2 d / c + d^3, memory (n / c)^2 + n d + d^2"
-
-    _estimator: ClassVar = metric_learn.LFDA
-    _least_axes: ClassVar = 2  # on one, metric-learn takes a row for its own neighbour
-    _least_in_class: ClassVar = 2
-
-    k: Count | None = None
-    embedding_type: Literal["weighted", "orthonormalized", "plain"] = "weighted"
-
-    def _check(self, X: Any, y: Any) -> None:
-        super()._check(X, y)
-        largest = int(np.unique(y, return_counts=True)[1].max())
-        require_memory(
-            8 * 3 * largest**2, f"{self.name} on a class of {largest} rows", self._remedy
-        )
-
-    def _degrees_of_freedom(self, counts: Counts) -> int:
-        return int(counts.sum()) - len(counts)
-
-
-class MetricLearnRCA(CovarianceAdapter):
-    """metric-learn's relevant component analysis, on random chunklets, after PCA if they are few.
-
-    L is the inverse root of the covariance within the chunklets: O(n d^2 + d^3) time, O(d^2)
-    memory.  metric-learn samples the last class only if the other classes have no rows left.
-
-    Parameters
-    ----------
-    n_chunks : int, default 100
-        The number of chunklets, each with rows of one class.  It is reduced, with a warning, if
-        there are too few rows.
-    chunk_size : int, default 2
-        The number of rows in a chunklet.
-    random_state : int, RandomState or None, default None
-    """
-
-    name: ClassVar = "metric-learn-RCA"
-    summary: ClassVar = f"{SOURCE}'s relevant component analysis"
-    citation: ClassVar = "Bar-Hillel, Hertz, Shental & Weinshall, ICML 20 (2003)"
-    cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
-
-    _estimator: ClassVar = metric_learn.RCA_Supervised
-
-    n_chunks: Count = 100
-    chunk_size: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2
-
-    def _possible_chunks(self, counts: Counts) -> int:
-        return min(self.n_chunks, int((counts // self.chunk_size).sum()))
-
-    def _degrees_of_freedom(self, counts: Counts) -> int:
-        return self._possible_chunks(counts) * (self.chunk_size - 1)
-
-    def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
-        if (n_chunks := self._possible_chunks(counts)) < self.n_chunks:
-            warnings.warn(
-                f"n_chunks={self.n_chunks} is lowered to {n_chunks}: {counts.sum()} rows give no "
-                f"more chunklets of {self.chunk_size}",
-                stacklevel=6,
-            )
-        return {**super()._arguments(n_features, counts), "n_chunks": n_chunks}
-
-
-class MetricLearnCovariance(CovarianceAdapter):
-    """metric-learn's Covariance: the inverse covariance of all rows, labels unread, after PCA.
-
-    O(n d^2 + d^3) time, O(n d + d^2) memory.
-
-    Parameters
-    ----------
-    random_state : int, RandomState or None, default None
-        Not used, because nothing is random.  All learners have this parameter.
-    """
-
-    name: ClassVar = "metric-learn-Covariance"
-    summary: ClassVar = f"{SOURCE}'s inverse covariance, the baseline without labels"
-    citation: ClassVar = "Mahalanobis, Proc. Nat. Inst. Sci. India 2 (1936)"
-    cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
-
-    _estimator: ClassVar = metric_learn.Covariance
-
-    def _degrees_of_freedom(self, counts: Counts) -> int:
-        return int(counts.sum()) - 1
 
 
 def _drawn(n_constraints: int | None, c: int) -> int:

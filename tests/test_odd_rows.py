@@ -13,7 +13,16 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
 
-from oasis_bench.algorithms import OASIS, RCA, DissimOASIS, Euclidean, LocalDistances
+from oasis_bench.algorithms import (
+    LMNN,
+    MCML,
+    OASIS,
+    RCA,
+    DissimOASIS,
+    Euclidean,
+    LocalDistances,
+    MetricLearnLMNN,
+)
 from oasis_bench.plugins import MahalanobisLearner, Registry, load_model, save_model
 from oasis_bench.plugins.contract import answers, quick
 from oasis_bench.system import UsageError
@@ -205,3 +214,15 @@ def test_a_learner_refuses_to_score_rows_or_with_a_matrix_that_overflow(tmp_path
     ):
         with pytest.raises(UsageError, match=r"NaN or infinity for \d+ of \d+ pairs: .* scale"):
             ask()
+
+
+@pytest.mark.parametrize("learner", [LMNN(), MCML(), MetricLearnLMNN(max_iter=60)])
+def test_classes_of_one_row_are_left_out_with_a_warning(learner):
+    X, y = (part[::3] for part in load_iris(return_X_y=True))
+    expected = learner.fit(X, y).components_
+    more = np.concatenate([X, [[9.0, 0, 9, 0], [0, 9, 0, 9]]])
+    with pytest.warns(UserWarning, match="leaves out 2 of 5 classes, as 7: it needs 2 rows of"):
+        found = learner.fit(more, np.append(y, [7, 8])).components_
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="each of the 5 classes has 1 row"):
+        learner.fit(X[:5], np.arange(5))

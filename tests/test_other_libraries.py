@@ -14,33 +14,29 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from oasis_bench.algorithms import (
-    MetricLearnCovariance,
     MetricLearnITML,
-    MetricLearnLFDA,
     MetricLearnLMNN,
     MetricLearnMMC,
     MetricLearnNCA,
-    MetricLearnRCA,
     ScikitLearnNCA,
 )
 
 QUICK = {
     metric_learn.LMNN: MetricLearnLMNN(regularization=0.25, max_iter=60),
     metric_learn.NCA: MetricLearnNCA(max_iter=20),
-    metric_learn.LFDA: MetricLearnLFDA(k=2),
-    metric_learn.RCA_Supervised: MetricLearnRCA(n_chunks=20, random_state=0),
-    metric_learn.Covariance: MetricLearnCovariance(),
     metric_learn.ITML_Supervised: MetricLearnITML(gamma=0.1, max_iter=20, random_state=0),
     metric_learn.MMC_Supervised: MetricLearnMMC(max_proj=10_000, max_iter=20, random_state=0),
 }
 LEFT_OUT = {
     metric_learn.MLKR,  # a regression
     metric_learn.SDML_Supervised,  # calls scikit-learn with an argument that is gone
-    metric_learn.RCA,  # of chunklets, not of labels
+    metric_learn.RCA,  # these three have the closed forms of our learners
+    metric_learn.RCA_Supervised,
+    metric_learn.LFDA,
+    metric_learn.Covariance,
     metric_learn.LSML_Supervised,  # slow, and ranked low
     metric_learn.SCML_Supervised,
 }
-OF_COVARIANCE = (metric_learn.LFDA, metric_learn.RCA_Supervised, metric_learn.Covariance)
 
 
 @pytest.fixture
@@ -75,34 +71,6 @@ def test_its_distances_are_those_of_metric_learn(iris, estimator):
 def test_all_that_learns_from_class_labels_has_an_adapter():
     classes = {item for item in vars(metric_learn).values() if isinstance(item, type)}
     assert {c for c in classes if issubclass(c, TransformerMixin)} == {*QUICK, *LEFT_OUT}
-
-
-@pytest.mark.parametrize("estimator", OF_COVARIANCE)
-def test_a_feature_that_never_varies_changes_no_distance(iris, estimator):
-    X, y = iris
-    learner = clone(QUICK[estimator])
-    blank = np.c_[X, np.full(len(X), 7.0), X[:, 0]]  # and a copy of a feature
-    found = distances(learner.fit(blank, y), blank)
-    wider = by_itself(estimator, learner, X * [np.sqrt(2), 1, 1, 1], y)
-    np.testing.assert_allclose(found, wider, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("learner", "n_axes"),
-    [
-        (MetricLearnLFDA(), 3),  # 8 rows less 2 means
-        (MetricLearnRCA(n_chunks=3), 1),  # differences of 3 pairs
-        (MetricLearnCovariance(), 3),  # 8 rows less a mean
-    ],
-)
-def test_axes_are_half_as_many_as_the_degrees_of_freedom(iris, learner, n_axes):
-    X, y = (part[np.r_[0:4, 20:24]] for part in iris)
-    assert learner.fit(X, y).components_.shape == (n_axes, 4)
-    pairs = [0, 1, 4, 5]
-    assert learner.refusal(X[pairs], y[pairs]) == {
-        MetricLearnLFDA: "metric-learn-LFDA needs a covariance of at least 4 degrees of freedom, "
-        "but 4 rows in 2 classes give 2: take more rows a class"
-    }.get(type(learner))
 
 
 def test_mmc_says_where_it_returns_its_start(iris):
