@@ -13,7 +13,7 @@ from decimal import Context, Decimal
 from functools import partial
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,11 @@ from oasis_bench.data import (
 )
 from oasis_bench.datasets import delimited, files, tables
 from oasis_bench.datasets.texts import TextFeatures
-from oasis_bench.plugins import Dataset, Fields
+from oasis_bench.plugins import Dataset, DescribedColumn, Description, Fields
 from oasis_bench.system import Progress, UsageError, no_progress, printable, spelled, unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Places = npt.NDArray[np.intp]
 Numbered: TypeAlias = "tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]"
@@ -201,11 +204,11 @@ class TableFile(Fields, Dataset):
             texts=None if self._texts is None else partial(self._texts.rows, progress=progress),
         )
 
-    def description(self) -> list[str]:
-        """Return a line for each column of a CSV or Parquet file, which describes its content."""
+    def description(self) -> Description:
+        """Describe the columns of a CSV or Parquet file."""
         with files.named_in_errors(self.path):
             if not tables.has_cells(self.path):
-                return []
+                return Description()
             files.refuse_empty(self.path)
             asked = replace(self._asked(), needed=False)
             sheet = tables.read_sheet(self.path, asked)
@@ -213,16 +216,12 @@ class TableFile(Fields, Dataset):
             roles |= dict.fromkeys(sheet.places if self._texts else (), "texts")
             roles |= {sheet.group_at: "groups", sheet.at: "labels"}
             roles |= dict.fromkeys(sheet.dropped, "left out")
-            names = [shown(name) for name in sheet.names[:SHOWN_COLUMNS]]
-            width, spelt = max(map(len, names)), delimited.is_text(self.path)
-            lines = [
-                f"  {name:<{width}}  {_summary(sheet, i, roles.get(i), asked, spelt)}"
-                for i, name in enumerate(names)
+            spelt = delimited.is_text(self.path)
+            columns = [
+                DescribedColumn(shown(name), *_described(sheet, i, roles.get(i), asked, spelt))
+                for i, name in enumerate(sheet.names[:SHOWN_COLUMNS])
             ]
-            if more := len(sheet.names) - len(names):
-                lines.append(f"  ... and {more} more")
-            how = "".join(f", {remark}" for remark in sheet.remarks)
-            return [f"columns: {len(sheet.names)}{how}", *lines]
+            return Description(columns, len(sheet.names), sheet.remarks)
 
     def location(self) -> str | None:
         """Return the path of the file."""
@@ -489,10 +488,10 @@ def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
         )
 
 
-def _summary(
+def _described(
     sheet: tables.Sheet, place: int, role: str | None, asked: tables.Columns, is_text_file: bool
-) -> str:
-    """Describe the use of a column, its values, and how many are missing."""
+) -> tuple[str, pd.Series[Any]]:
+    """Describe the use of a column, its values, and how many are missing; return them, too."""
     import pandas as pd
 
     name, given = sheet.names[place], sheet.cells[place]
@@ -535,7 +534,7 @@ def _summary(
     what += f", {n_missing} missing" * bool(n_missing) + (f": {how}" if how else "")
     if what.startswith("text") and sheet.at is None and 1 < n_distinct <= len(given) // 2:
         what += f". Perhaps the label: {spelled('label', name)}"
-    return what
+    return what, values
 
 
 def _prepared_as(found: Found) -> str:

@@ -1,5 +1,6 @@
 from .claims_page import write_claims as write_claims
 from .export import export_run as export_run, result_rows as result_rows
+from .glance import write_glance as write_glance
 from .leaderboard import (
     recommend as recommend,
     write_ranks as write_ranks,

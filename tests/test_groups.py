@@ -231,7 +231,7 @@ def test_a_column_of_groups_is_no_feature(table):
     cells, rows = pd.read_csv(table), TableFile(table, "kind", group="tape").load()
     assert rows.columns == ("a", "b", "c")
     assert len(set(zip(cells["tape"], rows.groups, strict=True))) == rows.groups.max() + 1 == 64
-    described = TableFile(table, "kind", group="tape").description()
+    described = TableFile(table, "kind", group="tape").description().lines()
     assert described[-1] == "  'tape'  groups, 64 different"
     y, tape = (cells[name].to_numpy(str) for name in ("kind", "tape"))
     np.savez(table.with_suffix(".npz"), X=rows.X, y=y, tape=tape)

@@ -282,7 +282,7 @@ def test_a_faulty_parquet_is_told(tmp_path, columns, reason):
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     with pytest.raises(UsageError, match=f"^{tmp_path / 't.parquet'}: {reason}"):
         load(tmp_path / "t.parquet", prepare="none")
-    described = TableFile(tmp_path / "t.parquet").description()
+    described = TableFile(tmp_path / "t.parquet").description().lines()
     assert len(described) == len(columns) + 1
     assert all("\n" not in line for line in described)
 
@@ -325,7 +325,7 @@ def test_other_separators_and_decimal_commas_are_known(tmp_path, text, how, endi
     np.testing.assert_array_equal(rows.X, [[1.5, -2], [0.5, 32.5]])
     remark = f"read with {how}"
     assert rows.remarks == (remark,)
-    described = table.description()
+    described = table.description().lines()
     assert described[0] == f"columns: 3, {remark}"
     assert described[1].endswith("number, 0.5 to 1.5")
 
@@ -393,7 +393,7 @@ def test_a_text_is_read_in_its_encoding_packed_or_not(tmp_path, encoding, name, 
     assert (rows.columns, rows.class_names) == (("größe",), ("säuer €", "süß"))
     np.testing.assert_array_equal(rows.X[:, 0], np.arange(20) + 0.5)
     assert rows.remarks[0].startswith(f"read with {remark or 'column separator tab,'} ")
-    assert "'größe'  number, 0.5 to 19.5" in table.description()[1]
+    assert "'größe'  number, 0.5 to 19.5" in table.description().lines()[1]
 
 
 @pytest.mark.parametrize(

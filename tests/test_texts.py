@@ -61,7 +61,7 @@ class TestWords:
         assert rows.y.tolist() == [0, 0, 0, 1, 1, 1]
         assert TableFile(table, features="words").default_scaling(rows) == "tfidf"
         assert rows.remarks == ("features: texts by words",)
-        lines = TableFile(table, "kind", features="words").description()
+        lines = TableFile(table, "kind", features="words").description().lines()
         assert lines[1] == "  'question'  texts, 6 different"
 
     def test_a_model_reads_new_texts_and_no_other_rows(self, table, tmp_path):

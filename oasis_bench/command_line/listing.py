@@ -25,11 +25,13 @@ from oasis_bench.plugins import (
     BilinearLearner,
     Catalogue,
     Dataset,
+    Description,
     EmbeddingLearner,
     ExemplarLearner,
     MahalanobisLearner,
     MetricLearner,
     Registry,
+    load_reports,
 )
 from oasis_bench.system import UsageError, require_packages
 from oasis_bench.tasks import Split, Task
@@ -77,17 +79,20 @@ def data_load(options: argparse.Namespace) -> int:
     data_options = registry.read_options(options.dataset, joined_options(options.data_options))
     dataset = registry.open_dataset(options.dataset, data_options)
     if options.verb == "data describe":
-        lines = dataset.description() if dataset.location() is not None else []  # may raise
+        described = dataset.description() if dataset.location() is not None else Description()
         if dataset.name not in PATH_DATASETS:  # users know the source of their own data
             _print_facts(facts_of(dataset))
         if dataset.location() is None:
             print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
             return 0
-        for line in lines:
-            print(line)
+        print(*described.lines(), sep="\n", end="\n" * bool(described.n_columns))
     with closing(ProgressDisplay()) as display:
         rows = dataset.load_checked(display.download)
-    _print_facts(facts_of_rows(dataset, rows), partial(_counts, rows))
+    facts = facts_of_rows(dataset, rows)
+    _print_facts(facts, partial(_counts, rows))
+    if options.verb == "data describe" and options.output:
+        write = load_reports().write_glance
+        print(f"page: {write(options.output, Path(options.dataset).name, facts, described, rows)}")
     return 0
 
 

@@ -370,6 +370,8 @@ def _add_data(verbs: Any) -> None:
             actions, "listing:data_load", what, "", "table.csv --label kind", name=action
         )
         parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
+        if action == "describe":
+            parser.writes("--output", "FILE", "write a page with histograms and pictures, too")
         _add_json(parser)
         parsing.add_data_options(parser)
         parsing.add_plugin(parser)

@@ -14,7 +14,12 @@ from .contract import (
     digit_items as digit_items,
     digit_rows as digit_rows,
 )
-from .dataset import Dataset as Dataset, Fields as Fields
+from .dataset import (
+    Dataset as Dataset,
+    DescribedColumn as DescribedColumn,
+    Description as Description,
+    Fields as Fields,
+)
 from .index import remembered as remembered
 from .learner import (
     BilinearLearner as BilinearLearner,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
 from oasis_bench.data import LabelledRows, Schema
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.system import Progress, UsageError, no_progress, spelled
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EXAMPLES = {
     "rows": ("features=histograms",),
@@ -18,6 +21,32 @@ EXAMPLES = {
     "patches": ("patches=gb70+gb42", "features=lab+hog"),
 }
 """Options that request a kind of items; a data set has at most one of them."""
+
+
+class DescribedColumn(NamedTuple):
+    """A column of a table, what becomes of it, and its values: numbers or texts, NaN if missing."""
+
+    name: str
+    words: str
+    values: pd.Series[Any]
+
+
+class Description(NamedTuple):
+    """The first columns of a table, how many it has, and remarks on how its file is read."""
+
+    columns: Sequence[DescribedColumn] = ()
+    n_columns: int = 0
+    remarks: Sequence[str] = ()
+
+    def lines(self) -> list[str]:
+        """Return the description as text; nothing of a data set without columns."""
+        if not self.n_columns:
+            return []
+        width = max(len(column.name) for column in self.columns)
+        lines = [", ".join([f"columns: {self.n_columns}", *self.remarks])]
+        lines += [f"  {column.name:<{width}}  {column.words}" for column in self.columns]
+        more = self.n_columns - len(self.columns)
+        return [*lines, f"  ... and {more} more"] if more else lines
 
 
 class Dataset(ABC):
@@ -80,9 +109,9 @@ class Dataset(ABC):
         """
         return {}
 
-    def description(self) -> list[str]:
-        """Return further lines for ``data describe``; they are printed before the rows are read."""
-        return []
+    def description(self) -> Description:
+        """Describe the columns for ``data describe``, before the rows are read."""
+        return Description()
 
     def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
         """Return the scaling of these rows, if an experiment does not set one."""
