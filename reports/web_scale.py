@@ -14,27 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from oasis_bench.claims import published
 from oasis_bench.reports import figure_style as fs
 from oasis_bench.reports.report_files import write_page
-from oasis_bench.reports.table import Column, Table, interval_text, number_text, seconds_text
+from oasis_bench.reports.table import Column, Table, number_text, seconds_text
 from oasis_bench.reports.words import note
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import TrainingRecord
 
 TRAINING = ["images", "steps", "batch_size", "seed"]
 """The columns that identify a training; batch_size is NaN for exact OASIS."""
-
-SCHEDULE = ["schedule", "steps_an_image", "threads"]
-"""Learning times are compared if these columns are equal."""
-
-LEAST_SIZES = 3
-"""Numbers of images that an exponent needs: two leave no residual."""
 
 
 def write_web_scale_report(folder: Path) -> Path:
@@ -142,46 +133,12 @@ def curves(checkpoints: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return found
 
 
-def growths(ends: pd.DataFrame) -> pd.DataFrame:
-    """Fit seconds = factor * images ** exponent to the median learning times over seeds.
-
-    A row for each schedule of three sizes or more: the columns of `SCHEDULE`, n_sizes, factor,
-    exponent, and low and high, the exponent's 95 % confidence interval (Student's t, two degrees
-    of freedom less than sizes).
-    """
-    complete = ends[ends["complete"]]
-    seconds = complete.groupby([*SCHEDULE, "images"], sort=False)["learn_seconds"]
-    rows = [
-        {**dict(zip(SCHEDULE, schedule, strict=True)), **fit_power_law(*own.to_numpy().T)}
-        for schedule, of_schedule in seconds.median().reset_index().groupby(SCHEDULE, sort=False)
-        if len(own := of_schedule[["images", "learn_seconds"]]) >= LEAST_SIZES
-    ]
-    return pd.DataFrame(rows)
-
-
-def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:
-    """Fit y = factor * x ** exponent by least squares of the logarithms.
-
-    low and high are NaN if the points are on the line, because there is no residual.
-    """
-    log_x, log_y = np.log(np.asarray(x)), np.log(np.asarray(y))
-    fit = stats.linregress(log_x, log_y)
-    is_exact = np.allclose(log_y, fit.intercept + fit.slope * log_x, rtol=0, atol=1e-12)
-    half = math.nan if is_exact else fit.stderr * stats.t.ppf(0.975, df=log_x.size - 2)
-    return {
-        **{"n_sizes": log_x.size, "factor": math.exp(fit.intercept), "exponent": fit.slope},
-        **{"low": fit.slope - half, "high": fit.slope + half},
-    }
-
-
 # --- tables
 
 
 def web_scale_tables(ends: pd.DataFrame, data: Mapping[str, Any]) -> dict[str, Table]:
-    """Make the tables by name; the table of growth only if it has rows."""
+    """Make the tables by name."""
     tables = [precision_table(ends), time_table(ends), published_table(ends, data)]
-    if not (grown := growths(ends)).empty:
-        tables.append(growth_table(grown))
     return {table.name: table for table in tables}
 
 
@@ -265,23 +222,6 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
         ],
         numbers=numbers[["figure", "published", "ours", "unit", "source"]],
         notes=[note("published")],
-    )
-
-
-def growth_table(growths: pd.DataFrame) -> Table:
-    """Make the table of the exponents of learning time against images."""
-    return Table(
-        name="growth",
-        title="Growth of learning time with the number of images",
-        columns=[
-            Column("Schedule", growths["schedule"], align="l"),
-            Column("Steps per image", growths["steps_an_image"], "{:g}".format),
-            Column("Threads", growths["threads"]),
-            Column("Numbers of images", growths["n_sizes"]),
-            Column("Exponent", growths["exponent"], "{:.3f}".format),
-            Column("95 % interval", map(interval_text, growths["low"], growths["high"])),
-        ],
-        numbers=growths[[*SCHEDULE, "factor", "exponent", "low", "high"]],
     )
 
 

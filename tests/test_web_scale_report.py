@@ -1,7 +1,6 @@
 """What the web-scale report makes of the records of trainings."""
 
 import json
-import math
 from dataclasses import asdict
 
 import numpy as np
@@ -14,9 +13,6 @@ from oasis_bench.reports.web_scale import (
     checkpoints_of,
     curves,
     ends_of,
-    fit_power_law,
-    growth_table,
-    growths,
     precision_table,
     published_table,
     write_web_scale_report,
@@ -69,32 +65,6 @@ def checkpoints(*records):
 
 def ends(*records):
     return ends_of(checkpoints(*records))
-
-
-def growths_of(*records):
-    return growths(ends(*records))
-
-
-def test_times_that_are_a_power_of_the_images_show_that_power():
-    found = growths_of(*(record(n, seconds=n**1.2 / 1000) for n in (1000, 3000, 10_000)))
-    assert found[["exponent", "low", "high"]].to_numpy().tolist() == [
-        pytest.approx([1.2, np.nan, np.nan], nan_ok=True)  # on the line: no interval
-    ]
-    assert found["factor"].tolist() == pytest.approx([1e-3])
-    assert texts(growth_table(found)) == [["exact", "70", "2", "3", "1.200", "-"]]
-
-
-def test_the_interval_of_the_exponent_is_that_of_least_squares_by_hand():
-    """Errors of d * (1, -1, -1, 1) leave the slope at 1; its standard error is d sqrt(2 / 5)."""
-    d = math.log10(1.1)
-    sizes, errors = (10**3, 10**4, 10**5, 10**6), (1, -1, -1, 1)
-    found = growths_of(
-        *(record(n, seconds=n * 1.1**e / 1000) for n, e in zip(sizes, errors, strict=True))
-    )
-    half = 4.302653 * d * math.sqrt(2 / 5)  # Student's t, 97.5 %, 2 degrees of freedom
-    assert found[["exponent", "low", "high"]].to_numpy().tolist() == [
-        pytest.approx([1, 1 - half, 1 + half], rel=1e-6)
-    ]
 
 
 def test_the_precision_table_pools_seeds_by_hand():
@@ -159,9 +129,3 @@ def test_what_training_keeps_becomes_a_report(tmp_path):
     assert written["mean_average_precision"] == last.mean_average_precision
     assert f"{last.mean_average_precision:.4f}" in page
     assert "unfinished" not in page
-
-
-def test_a_level_line_has_the_exponent_0_and_no_interval():
-    level = fit_power_law(np.array([80, 200, 400]), np.full(3, 1e-9))  # below the tick of a clock
-    assert level["exponent"] == 0
-    assert np.isnan([level["low"], level["high"]]).all()
