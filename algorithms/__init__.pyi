@@ -38,7 +38,6 @@ from .oasis import OASIS as OASIS
 from .oasis_parallel import (
     AveragedOASIS as AveragedOASIS,
     MiniBatchOASIS as MiniBatchOASIS,
-    fit_on_cluster as fit_on_cluster,
 )
 from .oasis_symmetric import (
     CosineOASIS as CosineOASIS,
