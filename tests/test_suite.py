@@ -112,6 +112,16 @@ def test_a_quick_suite_has_its_own_corpora_and_settings(suite, tmp_path):
     assert set(found["near"]["planned"]) == {1}
 
 
+def test_only_named_corpora_are_run(suite, tmp_path, capsys):
+    command = ["run", "--experiment", str(suite()), "--output", str(tmp_path / "out")]
+    assert main([*command, "--corpora", "far"]) == 0
+    assert list(results(tmp_path / "out")) == ["far"]
+    assert main([*command, "--corpora", "fat"]) == 2
+    assert "unknown corpus 'fat': did you mean 'far'?" in capsys.readouterr().err
+    assert main(["run", "--corpora", "far", "--quick"]) == 2
+    assert "--corpora is for a suite" in capsys.readouterr().err
+
+
 def test_a_suite_may_have_a_run_for_each_value_on_each_corpus(suite):
     each = replace(read_experiment(str(suite())), each={"label_budget": [4, 8]})
     found = {name: one.label_budget for name, one in each.one_for_each_value().items()}

@@ -138,6 +138,8 @@ def _add_run(verbs: Any) -> None:
     _add_tables(run)
     run.switch("--save-models", "keep each fitted learner in RUN/models")
     run.group("more ways to run it", rare=True)
+    what = "of a suite: names of corpora (default: all)"
+    run.add("--corpora", "A,B", what, type=parsing.names_of_text)
     what = "keep all scores in RUN/predictions, so that 'evaluate RUN' needs no new fit"
     run.switch("--predictions", what)
     what = f"with --resume: run trials of these statuses again ({', '.join(parsing.RETRIED)})"
@@ -185,7 +187,8 @@ def _add_fit(verbs: Any) -> None:
         "write it with its scaling to a model file. What to expect of it is printed.",
         "table.csv --label kind --learner OASIS --output metric.npz",
     )
-    parser.set_defaults(experiment=None, quick=False, **dict.fromkeys(Experiment.settings()))
+    of_run = ("experiment", "corpora", *Experiment.settings())
+    parser.set_defaults(quick=False, **dict.fromkeys(of_run))
     parser.add("dataset", "NAME|PATH", "your table, or a data set")
     one: dict[str, Any] = {"type": lambda text: [text]}
     what = "a learner of 'list algorithms' (default OASIS)"

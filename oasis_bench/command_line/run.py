@@ -115,7 +115,7 @@ def _evaluate_run(options: argparse.Namespace) -> int:
 
 def _resume(options: argparse.Namespace) -> int:
     kept = Experiment.settings().keys() - set(LearnerSpec.LIMITS)
-    others = {"dataset", "data_options", "experiment", "algorithms", "params", "output"}
+    others = {"dataset", "data_options", "experiment", "algorithms", "corpora", "params", "output"}
     why = "cannot be given with --resume: a continued run keeps its settings"
     _refuse_given(options, kept | others, why)
     limits = _given(options, LearnerSpec.LIMITS)
@@ -153,6 +153,7 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
         learners=None if names is None else {it: known.get(it, LearnerSpec(it)) for it in names},
         quick=options.quick,
         params=options.params,
+        corpora=options.corpora,
     )
 
 

@@ -142,6 +142,7 @@ def changed(
     title: str | None = None,
     quick: bool = False,
     params: Sequence[str] = (),
+    corpora: Sequence[str] | None = None,
 ) -> Experiment:
     """Return an experiment with the changes that a user has given.
 
@@ -150,10 +151,15 @@ def changed(
     An option of the data set may set the task (`TASK_OF_OPTION`).  A `budget` or `memory` in
     `given` is for all learners.  With `quick`, settings that are not given are those of a quick
     run.  `params` are hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to
-    search.
+    search.  Of a suite only the named `corpora` are run.
     """
     e, usual = experiment, Experiment.settings()
     changes = _quick(e) if quick else {}
+    if corpora is not None:
+        if not e.corpora:
+            raise UsageError(f"{spelled('corpora')} is for a suite: name it as the experiment")
+        _refuse_unknown("corpus", corpora, e.corpora)
+        changes["corpora"] = {name: e.corpora[name] for name in corpora}
     options = e.dataset_options
     is_other = dataset is not None and dataset != e.dataset
     if is_other:
