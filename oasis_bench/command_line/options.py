@@ -327,7 +327,7 @@ def _add_settings(
 def _add_list(verbs: Any) -> None:
     what = "list algorithms, data sets, tasks, splits and experiments"
     more = "List what a run can use."
-    examples = "", "algorithms", "algorithms --for table.csv --label kind --try"
+    examples = "", "algorithms", "algorithms --for table.csv --label kind"
     parser = _verb(verbs, "lists:list_all", what, more, *examples, name="list")
     what = f"list only this kind, in more detail: {', '.join(LISTED)} (default: all)"
     parser.add("what", "KIND", what, nargs="?", choices=LISTED)
@@ -338,8 +338,6 @@ def _add_list(verbs: Any) -> None:
     parser.add("--for", "NAME|PATH", what, dest="dataset")
     what = "with --for: a folder of results (default: those of the suite)"
     parser.reads("--results", "DIR", what)
-    what = "with --for: then compare all learners on this data, as 'run --quick' does"
-    parser.add_argument("--try", dest="trial", action="store_true", help=what)
     _add_json(parser)
     parsing.add_data_options(parser, 1)
     parsing.add_plugin(parser)
@@ -363,7 +361,7 @@ def _add_data(verbs: Any) -> None:
     actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
     what = "list the data sets, and how to get each; 'list datasets' does the same"
     parsing.add_plugin(parser := _verb(actions, "lists:list_all", what, name="list"))
-    parser.set_defaults(what="datasets", dataset=None, trial=False)
+    parser.set_defaults(what="datasets", dataset=None)
     _add_json(parser)
     for action, what in (
         ("describe", "describe a data set, and prepare its features if needed"),

@@ -9,7 +9,7 @@ import argparse
 import math
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from typing import Any
 from scipy import sparse
 
 from oasis_bench.analysis import compare_runs
-from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS, make_parser
+from oasis_bench.command_line.options import EVERY_LEARNER, MODEL_SETTINGS
 from oasis_bench.command_line.parsing import DATA_OPTIONS, joined_options
 from oasis_bench.command_line.printed import add_rows
 from oasis_bench.command_line.progress import ProgressDisplay
@@ -97,7 +97,7 @@ def how_of(options: argparse.Namespace) -> How:
         options.cluster,
         options.plugin,
         keep=[kind for kind, is_kept in kinds.items() if is_kept],
-        command=_command(_words_of(options)),
+        command=_command(sys.argv[1:]),
         remarks=quick_note(options),
     )
 
@@ -208,14 +208,8 @@ def quick_note(options: argparse.Namespace) -> list[str]:
     """Return a note on a quick run, with the command of the full run."""
     if not options.quick:
         return []
-    words = without_options(_words_of(options), ["--output"], switches=["--quick"])
+    words = without_options(sys.argv[1:], ["--output"], switches=["--quick"])
     return [f"{Experiment.QUICK_REMARK}: {_command(words)}"]
-
-
-def _words_of(options: argparse.Namespace) -> Sequence[str]:
-    """Return the words of the command: as typed, or as another command made them."""
-    words: Sequence[str] = getattr(options, "words", sys.argv[1:])
-    return words
 
 
 def _command(words: Iterable[str]) -> str:
@@ -259,6 +253,10 @@ def ranks(options: argparse.Namespace) -> int:
     return 0
 
 
+MEASURE = "To measure it on this data:\n  "
+"""Before the command that compares all learners."""
+
+
 def recommend(options: argparse.Namespace) -> int:
     """Recommend a learner for data of this kind and size, by the results of the suite."""
     if options.what != "algorithms":
@@ -288,7 +286,8 @@ def recommend(options: argparse.Namespace) -> int:
             f"These items have judgements, for the task {task}: the suite has no results of it. "
             f"Learners that learn from such judgements: {', '.join(from_them) or 'none'}."
         )
-        return _to_measure(words, options)
+        print(MEASURE + _command(words))
+        return 0
     reports, of_data = load_reports(), (source.items, str(given.get("features", "")), rows)
     rows = replace(rows, X=rows.prepared(), encoding=None)
 
@@ -310,16 +309,8 @@ def recommend(options: argparse.Namespace) -> int:
         return learner.refusal(items, rows.y)
 
     print(reports.recommend([results], names, *of_data, no_task, no_learner))
-    return _to_measure(words, options)
-
-
-def _to_measure(words: list[str], options: argparse.Namespace) -> int:
-    """Print the command that compares all learners on the data; with --try, run it quickly."""
-    print(f"To measure it on this data:\n  {_command(words)}", flush=True)
-    if not options.trial:
-        return 0
-    words.append("--quick")
-    return run(make_parser().parse_args(words, argparse.Namespace(words=words)))
+    print(MEASURE + every)
+    return 0
 
 
 def compare(options: argparse.Namespace) -> int:
