@@ -618,19 +618,24 @@ def budget_values(name, folder):
 
 
 def make_budgets(name, folder):
-    """Write what the labels give, and what learning adds, at each label budget, as a table."""
+    """Write what the labels give, and what learning adds, at each label budget, as a table.
+
+    The smallest budget comes first, from an experiment of its own in which nothing is tuned.
+    """
     from oasis_bench.reports.table import p_text
 
-    values = budget_values(name, folder)
-    if not values[LABELS]:
+    if not budget_values(name, folder)[LABELS]:
         return NOTHING_YET
-    labels, learning = (tested(values[comparison]) for comparison in (LABELS, LEARNING))
     head = [BUDGETS[name], "the labels alone, %", "learning adds, points", "mean", "above 0", "p"]
     lines = [head, ["---"] * len(head)]
-    for budget, row in learning.iterrows():
-        above = f"{row['above']:.0f} of {row['n']:.0f}"
-        cells = in_points(labels.loc[budget], ""), in_points(row, ""), f"{100 * row['mean']:.0f}"
-        lines.append([f"{budget}", *cells, above, p_text(row["p"])])
+    for experiment, defaults in ((f"{name}-few", " (defaults)"), (name, "")):
+        values = budget_values(experiment, folder)
+        labels, learning = (tested(values[comparison]) for comparison in (LABELS, LEARNING))
+        for budget, row in learning.iterrows():
+            above = f"{row['above']:.0f} of {row['n']:.0f}"
+            alone = "-" if defaults else in_points(labels.loc[budget], "")  # it has no votes
+            cells = alone, in_points(row, ""), f"{100 * row['mean']:.0f}"
+            lines.append([f"{budget}{defaults}", *cells, above, p_text(row["p"])])
     return piped(lines)
 
 

@@ -105,7 +105,7 @@ def test_every_file_of_results_is_shown_on_the_page():
     # One table shows all of KEEL, one all of `uses`, and the leaderboard all of the
     # suite and of its label budgets.
     assert files == shown | {
-        name for name in files if re.match("(keel|suite|uses|budgets|budgets-new-classes)/", name)
+        name for name in files if re.match("(keel|suite|uses|budgets(-new-classes)?(-few)?)/", name)
     }
 
 
