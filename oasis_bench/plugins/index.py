@@ -38,7 +38,7 @@ def remembered(what: str, make: Callable[[], Any]) -> Any:
 
 @cache
 def _installed() -> str:
-    """Hash the times of our files and of what is installed; other files on the path do not count."""
+    """Hash the times of our files and of installed packages; other files of the path may change."""
     digest = hashlib.sha256(sys.version.encode())
     for path in _watched():
         with suppress(OSError):

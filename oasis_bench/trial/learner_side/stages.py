@@ -8,7 +8,6 @@ which evaluates the scores.
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import pickle
@@ -100,7 +99,7 @@ def warm_up() -> None:
     """Make the slow first calls once, in the fork server, so that no trial has to make them."""
     registry = Registry.load()
     _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
-    learner = registry.algorithms["Euclidean"]()  # it imports all learners
+    learner = registry.algorithms["Euclidean"]()
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
@@ -108,9 +107,6 @@ def warm_up() -> None:
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
     n_blas_threads()
     _ = wall.Stage, wall.seal  # they import the modules of the wall
-    # Then a fork's garbage collector does not write to pages that it shares with the server.
-    gc.collect()
-    gc.freeze()
 
 
 def learner_process(stage: wall.Stage, line: int) -> None:
