@@ -13,7 +13,7 @@ from oasis_bench.plugins import Registry
 from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.trial import draw_items
 from oasis_bench.trial.harness_side.items import SealedItems
-from oasis_bench.trial.learner_side import stages
+from oasis_bench.trial.learner_side import inner_folds, stages
 from oasis_bench.trial.learner_side.fold_processes import FoldProcesses
 from oasis_bench.trial.learner_side.inner_folds import InnerFolds
 from oasis_bench.trial.learner_side.meter import Stopwatch
@@ -118,8 +118,11 @@ def outcomes(run):
         ("LMNN", {"pull_weight": [0.75, 0.5, 0.9, 0.97]}, 5),
     ],
 )
-def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once):
+@pytest.mark.parametrize("scalings", [("l2",), ("standard", "l2", "minmax")])
+def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once, scalings, monkeypatch):
+    """Also where only one scaling at a time is kept; else the folds have one process each."""
     sizes = {"classes": (3,), "max_steps": 4000, "inner_folds": 5, "train_per_class": 40}
+    sizes["scaling"] = scalings
     (spec,) = trials_of(small({algorithm: LearnerSpec(algorithm, values)}, **sizes))
     learner = Registry.load().algorithms[algorithm]
     sealed = SealedItems(draw_items(spec, digit_rows(), learner), learner, None)
@@ -131,13 +134,19 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, values, at_once):
         how = spec.candidates, 4000, stopwatch, points.append
         return Tuning(folds, *how, workers=workers).winners(), sorted(points, key=str)
 
+    monkeypatch.setattr(inner_folds, "KEPT_BYTES", 0 if len(scalings) > 1 else 2**29)
     in_turn = chosen(None, Stopwatch(lambda phase: None))
-    phases = []
+    monkeypatch.undo()
+    phases, processes = [], []
     stopwatch = Stopwatch(phases.append)
-    found = chosen(
-        lambda work: FoldProcesses(work, at_once, stopwatch, stages._ended, None), stopwatch
-    )
+
+    def workers(work):
+        processes.append(FoldProcesses(work, at_once, stopwatch, stages._ended, None))
+        return processes[-1]
+
+    found = chosen(workers, stopwatch)
     assert found == in_turn  # values too, bit for bit
+    assert len(processes) == 1
     n_folds = spec.experiment.inner_folds  # on each the winner is fitted once more, to be blended
     assert phases.count(LEARNING) == len(in_turn[1]) + n_folds
     assert phases.count(VALIDATION) == len(in_turn[1]) + n_folds + 1  # of the baseline

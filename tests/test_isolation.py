@@ -223,7 +223,12 @@ def test_a_process_that_cannot_say_more_is_a_crash(tmp_path, monkeypatch):
     reasons = {
         "os.kill(os.getpid(), signal.SIGRTMIN + 6)": "killed by signal 40 during the warm-up",
         "os.closerange(3, 1024); time.sleep(3600)": closed,
-        "os.kill(os.getppid(), signal.SIGSTOP); os._exit(4)": closed,  # nobody hears of its status
+        "os.kill(os.getppid(), signal.SIGSTOP); os._exit(4)": (
+            "exited with status 4 during the warm-up"
+        ),
+        "os.kill(os.getppid(), signal.SIGKILL); time.sleep(3600)": (
+            "killed by SIGKILL during the warm-up"
+        ),
     }
     learners, expected = {}, {}
     for number, (how, reason) in enumerate(reasons.items()):

@@ -65,7 +65,7 @@ class Clock:
 class KnownFolds:
     """Inner folds whose learners have values that are known by construction."""
 
-    n_measures, baseline_scalings, use = 1, (), "tuned"
+    n_measures, baseline_scalings, use, keeps_all = 1, (), "tuned", True
 
     @property
     def ways(self):

@@ -190,7 +190,8 @@ class TrialProcess:
         self._kills_before = _oom_kills()
         stage = self._conversation.start(self._server.pid, self._line, self._begin_phase)
         self._inbox = self._conversation.inbox
-        self._server.start(learner_process, stage, line=theirs.fileno())
+        module = self._conversation.module
+        self._server.start(learner_process, stage, line=theirs.fileno(), module=module)
         theirs.close()
         self._inbox.send_file(self._conversation.printed.descriptor)
         self._deadline = math.inf  # the time begins when the server is ready

@@ -38,8 +38,8 @@ def remembered(what: str, make: Callable[[], Any]) -> Any:
 
 @cache
 def _installed() -> str:
-    """Hash the times of our files and of the folders of packages; an installation changes them."""
-    digest = hashlib.sha256(f"{sys.version} {sys.path}".encode())
+    """Hash the times of our files and of installed packages; other files of the path may change."""
+    digest = hashlib.sha256(sys.version.encode())
     for path in _watched():
         with suppress(OSError):
             digest.update(f"{path} {path.stat().st_mtime_ns} {path.stat().st_size}\n".encode())
@@ -47,7 +47,8 @@ def _installed() -> str:
 
 
 def _watched() -> Iterator[Path]:
-    yield from map(Path, sys.path)
+    for folder in map(Path, sys.path):
+        yield from sorted(folder.glob("*-info"))  # one for each package
     for name in ("oasis_bench", *WINGS):
         for folder in map(Path, import_module(name).__path__):
             yield from sorted(one for one in folder.rglob("*.*") if one.suffix in SUFFIXES)

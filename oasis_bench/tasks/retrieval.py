@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.stats import sem
 
 from oasis_bench.data import FloatArray, LabelledRows, Labels, checked_labels, joint_distribution
-from oasis_bench.system import Progress, no_progress
+from oasis_bench.system import Progress, no_progress, shared
 from oasis_bench.tasks import chance, ranking
 from oasis_bench.tasks.groups import Groups
 from oasis_bench.tasks.ranking import Numbers, Similarity
@@ -133,9 +133,9 @@ class RankedQueries(Evaluation):
     ) -> None:
         super().__init__(len(asked), tuple(MEASURES if measures is None else measures))
         self._labels, self._asked = labels, asked
-        self._n_ranked = len(ties) - np.diff(labels.left_out(asked).indptr)
+        self._n_ranked = len(ties) - np.diff(shared(labels.left_out, asked).indptr)
         self._place = ranking.places(ties)
-        self._counts = labels.has_relevant(asked)
+        self._counts = shared(labels.has_relevant, asked)
         self.n_queries = int(np.count_nonzero(self._counts))
         self.n_left_out = len(asked) - self.n_queries
         if not self.n_queries:
@@ -167,8 +167,8 @@ class RankedQueries(Evaluation):
         if not len(rows):
             return
         queries = self._asked[rows]
-        relevant = self._labels.relevant_rows(queries)
-        left_out = self._labels.left_out(queries)
+        relevant = shared(self._labels.relevant_rows, queries)
+        left_out = shared(self._labels.left_out, queries)
         ranks = ranking.relevant_ranks(scores, left_out, self._place, relevant)
         hits = HitRanks(ranks, relevant.indptr[:-1], np.diff(relevant.indptr))
         self.n_relevant[rows] = hits.sizes
@@ -278,7 +278,7 @@ class Retrieval(Task):
     def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> RankedQueries:
         """Make the evaluation; `truth` holds the labels of the test items."""
         assert truth.y is not None, "the harness knows the labels"
-        labels = SharedLabels(truth.y, groups=truth.groups)
+        labels = shared(SharedLabels, truth.y, None, truth.groups)
         return RankedQueries(labels, np.arange(len(ties)), ties, measures)
 
 
@@ -396,4 +396,5 @@ class RetrievalFromTraining(Retrieval):
         """Make the evaluation; `truth` holds the labels of test and training items."""
         assert truth.y is not None, "the harness knows the labels"
         asked = np.arange(truth.y.shape[0])
-        return RankedQueries(SharedLabels(truth.y, truth.training), asked, ties, measures)
+        labels = shared(SharedLabels, truth.y, truth.training)
+        return RankedQueries(labels, asked, ties, measures)

@@ -69,6 +69,11 @@ class Conversation:
         """The packages of the learner, which are slow to import."""
         return self._trial.learner.imports
 
+    @property
+    def module(self) -> str:
+        """The module of the learner."""
+        return self._trial.learner.__module__
+
     def start(
         self, server: int, line: socket.socket, begin_phase: Callable[[], object]
     ) -> wall.Stage:

@@ -217,7 +217,8 @@ def tune(trial: Trial, line: Line) -> Talk:
     most = (len(candidates) * len(steps) + n_measures) * known.inner_folds
     n_begun: Counter[str] = Counter()
     clock = None
-    line.give(trial.sealed_in(None).training)
+    for scaling in (None, *known.tried_scalings):
+        line.give(_sealed(trial, scaling).training)
     while not isinstance(
         message := (yield wall.PhaseBegan, wall.Validated, wall.Tuned), wall.Tuned
     ):
@@ -264,9 +265,12 @@ def tune(trial: Trial, line: Line) -> Talk:
         else:
             seconds, _ = clock.charge(seconds, math.inf)
     message.fit_seconds = seconds - message.score_seconds
+
+
+def _sealed(trial: Trial, scaling: str | None) -> SealedItems:
+    """Return the items in a scaling; end the trial if they cannot be scaled so."""
     try:
-        for winner in winners:
-            trial.sealed_in(winner.scaling)
+        return trial.sealed_in(scaling)
     except Exception as error:
         raise EndsTrialError(error_line(error)) from error
 

@@ -46,6 +46,8 @@ class Folds(Protocol):
     """The ways to use a learner that are tried; the last direct one is the learner alone."""
     use: str
     """'posterior' if this use is to be selected where it is offered, else 'tuned' or 'direct'."""
+    keeps_all: bool
+    """Whether the data of all scalings are kept, not only those of the last one."""
 
     def data(self, scaling: str) -> Sequence[FitData]:
         """Return the scaled data of each fold."""
@@ -71,6 +73,7 @@ class FoldJob(NamedTuple):
     number: int  # of the candidate
     lane: int  # the jobs of a lane run in turn
     fold: int
+    scaling: str
     params: Mapping[str, Any]
     start: int | None  # None for an unfitted learner
     stop: int | None  # None: all steps of the learner
@@ -82,38 +85,47 @@ Done: TypeAlias = tuple[FoldJob, Values]
 
 
 class FoldWork:
-    """The work on inner folds in one scaling.
+    """The work on inner folds in some scalings.
 
     `baselines` has the baselines of each fold; None: they use the data of the fold.
     """
 
     def __init__(
-        self, folds: Folds, scaling: str, baselines: Sequence[Baselines] | None = None
+        self,
+        folds: Folds,
+        scalings: Iterable[str],
+        baselines: Sequence[Baselines] | None = None,
     ) -> None:
-        self._folds, self._fit_data = folds, [*folds.data(scaling)]
-        self._baselines = baselines
+        self._folds, self._baselines = folds, baselines
+        self._fit_data = {scaling: [*folds.data(scaling)] for scaling in scalings}
         self._learners: dict[int, MetricLearner] = {}
-        self._shared: dict[int, dict[Any, Any]] = {}
+        self._shared: dict[tuple[str, int], dict[Any, Any]] = {}
+
+    @property
+    def scalings(self) -> Iterable[str]:
+        """The scalings of its rows."""
+        return self._fit_data
 
     @property
     def n_folds(self) -> int:
         """The number of folds."""
-        return len(self._fit_data)
+        return len(next(iter(self._fit_data.values())))
 
     def __call__(self, job: FoldJob, timer: Timer) -> Done:
         """Fit the learner of a lane and validate it."""
         if job.start is None:
             self._learners[job.lane] = self._folds.make(job.params, job.fold)
-        learner = self._learners[job.lane]
+        learner, of_folds = self._learners[job.lane], self._fit_data[job.scaling]
         with timer(wall.LEARNING):
-            if job.fold not in self._shared:
-                self._shared[job.fold] = {}
+            where = job.scaling, job.fold
+            if where not in self._shared:
+                self._shared[where] = {}
                 if learner.rotation_invariant:
-                    self._fit_data[job.fold] = self._fit_data[job.fold].in_their_span()
-            data = self._fit_data[job.fold]
-            with shared.within(self._shared[job.fold]):
+                    of_folds[job.fold] = of_folds[job.fold].in_their_span()
+            data = of_folds[job.fold]
+            with shared.within(self._shared[where]):
                 data.fit(learner, job.start or 0, job.stop)
-        with timer(wall.VALIDATION), shared.within(self._shared[job.fold]):
+        with timer(wall.VALIDATION), shared.within(self._shared[where]):
             if job.is_winner:
                 baselines = None if self._baselines is None else self._baselines[job.fold]
                 values = self._folds.values_of_ways(learner, data, baselines)

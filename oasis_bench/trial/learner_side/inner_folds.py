@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +28,13 @@ from oasis_bench.plugins import (
     sds_of_affinity,
 )
 from oasis_bench.system import shared
-from oasis_bench.tasks import NotSplittableError, Truth, kernel_ready, tie_order
+from oasis_bench.tasks import NotSplittableError, Partition, Truth, kernel_ready, tie_order
 from oasis_bench.trial import wall
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.fold_processes import Baselines, Values
+
+KEPT_BYTES = 2**29
+"""Folds in several scalings that would take more are not kept together."""
 
 
 def make_learner(
@@ -78,20 +81,33 @@ class InnerFolds:
         reason = refusal_of_votes(self._learner, items.y, items.judgements is not None)
         self.ways: Sequence[wall.Way] = assignment.ways(self._learner, with_votes=reason is None)
         self.use = assignment.use
+        n_bytes = getattr(items.X, "nbytes", 0) * len(assignment.scalings)
+        self.keeps_all = n_bytes * assignment.inner_folds <= KEPT_BYTES
+        self._kept: dict[str, list[FitData]] = {}
 
     def data(self, scaling: str) -> list[FitData]:
         """Return the data of each fold.
 
         Raise NotApplicableError if there are too few classes to split.
         """
-        known, items = self._assignment, self._items
-        X, y, judgements, groups = items
+        if scaling not in self._kept:
+            if not self.keeps_all:
+                self._kept.clear()
+            self._kept[scaling] = self._data(scaling)
+        return self._kept[scaling]
+
+    @cached_property
+    def _folds(self) -> Sequence[Partition]:
+        known, (_, y, judgements, groups) = self._assignment, self._items
         try:
-            folds = known.make_split(groups).inner_folds(
+            return known.make_split(groups).inner_folds(
                 y, judgements, known.inner_folds, known.seeds.inner_split
             )
         except NotSplittableError as error:
             raise wall.NotApplicableError(str(error)) from error
+
+    def _data(self, scaling: str) -> list[FitData]:
+        known, (X, y, _, groups) = self._assignment, self._items
         return [
             self._scaled(
                 replace(
@@ -107,7 +123,7 @@ class InnerFolds:
                 ),
                 scaling,
             )
-            for fold in folds
+            for fold in self._folds
         ]
 
     def _scaled(self, data: FitData, scaling: str) -> FitData:

@@ -8,7 +8,6 @@ which evaluates the scores.
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import pickle
@@ -21,9 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from io import BytesIO, TextIOWrapper
-from itertools import groupby
 from numbers import Real
-from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -100,7 +97,7 @@ def warm_up() -> None:
     """Make the slow first calls once, in the fork server, so that no trial has to make them."""
     registry = Registry.load()
     _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
-    learner = registry.algorithms["Euclidean"]()  # it imports all learners
+    learner = registry.algorithms["Euclidean"]()
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
@@ -108,9 +105,6 @@ def warm_up() -> None:
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
     n_blas_threads()
     _ = wall.Stage, wall.seal  # they import the modules of the wall
-    # Then a fork's garbage collector does not write to pages that it shares with the server.
-    gc.collect()
-    gc.freeze()
 
 
 def learner_process(stage: wall.Stage, line: int) -> None:
@@ -181,17 +175,16 @@ def _ended(error: Exception) -> wall.Ended:
 
 def _tune(stage: wall.Stage, channel: Channel) -> None:
     """Tune on the inner folds."""
-    assignment, by_scaling = stage.assignment, attrgetter("scaling")
+    assignment, seed = stage.assignment, stage.assignment.seeds.fit
     learner = assignment.learner()
     import_packages(learner.imports)  # off the clock, and once for the processes of all folds
     items = wall.map_items(channel.receive_file())
     stopwatch = Stopwatch(lambda phase: channel.send(wall.PhaseBegan(phase)))
     start = time.perf_counter()
-    for scaling, of_scaling in groupby(sorted(assignment.candidates, key=by_scaling), by_scaling):
-        steps = wall.learn_preparation(learner, scaling, items.X, assignment.encoding)
-        prepared = items._replace(X=apply_steps(steps, items.X))
-        seed = assignment.seeds.fit
-        _refuse((make_learner(assignment, one.params, seed) for one in of_scaling), prepared)
+    for scaling in assignment.tried_scalings:
+        prepared = wall.map_items(channel.receive_file())
+        tried = [one.params for one in assignment.candidates if one.scaling == scaling]
+        _refuse((make_learner(assignment, params, seed) for params in tried), prepared)
     stopwatch.seconds[wall.LEARNING] += time.perf_counter() - start
 
     def workers(work: FoldWork) -> FoldProcesses:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from itertools import chain, pairwise, product
 
 import numpy as np
@@ -87,7 +86,7 @@ class _Course:
                     return
                 self._n_begun += len(of_them)
                 jobs = [
-                    FoldJob(self._number, lane, fold, self.candidate.params, *part)
+                    FoldJob(self._number, lane, fold, *self.candidate, *part)
                     for part, (fold, lane) in product(of_them, self._lanes.items())
                 ]
             yield jobs
@@ -112,7 +111,8 @@ class Tuning:
     third and its own winner; measures share the fits.
 
     If the candidates give `n_steps`, only their values are tried.  Memory holds one model per
-    fold.
+    fold.  The workers of the folds serve the whole search, or one scaling after the other if the
+    rows are large.
 
     The ways to use a learner (blends, and votes of the training rows) are validated for the winners
     alone, after the search, by one more fit on each fold.  The best way of each use wins, and then
@@ -151,6 +151,7 @@ class Tuning:
         self._courses = [_Course(candidate, steps) for candidate in candidates]
         self._n_folds = 1  # known with the first scaling
         self._baselines: list[Baselines] | None = None
+        self._open: tuple[FoldWork, InTurn | FoldProcesses] | None = None
 
     def winners(self, on_all_folds: bool = False) -> list[wall.Tuned]:
         """Tune, and return the winner by each measure.
@@ -166,11 +167,14 @@ class Tuning:
         has_ways = len(self._folds.ways) > 1
         is_searched = len(courses) > 1 or self._by_steps or not has_ways
         fits: Fits = [(courses[0], None)] * n_measures
-        if is_searched:
-            fits = self._search(on_all_folds)
-        winners = [one.tuned(n_steps, self._n_folds) for one, n_steps in fits]
-        if has_ways:
-            self._tune_ways(fits, winners, is_searched)
+        try:
+            if is_searched:
+                fits = self._search(on_all_folds)
+            winners = [one.tuned(n_steps, self._n_folds) for one, n_steps in fits]
+            if has_ways:
+                self._tune_ways(fits, winners, is_searched)
+        finally:
+            self._close()
         for won, of_baseline in zip(winners, scalings, strict=True):
             won.baseline_scaling = of_baseline
         return winners
@@ -199,17 +203,16 @@ class Tuning:
         alone = sum(way.use == "direct" for way in self._folds.ways) - 1
         for fit in dict.fromkeys(fits):
             (scaling, params), n_steps = fit[0].candidate, fit[1]
-            work, of_folds = FoldWork(self._folds, scaling, self._baselines), {}
+            place, of_folds = self._place(scaling), {}
             jobs = deque(
-                FoldJob(0, fold, fold, params, None, n_steps, is_winner=True)
-                for fold in range(work.n_folds)
+                FoldJob(0, fold, fold, scaling, params, None, n_steps, is_winner=True)
+                for fold in range(self._n_folds)
             )
-            with closing(self._place(work)) as place:
-                for job, values in place.done(jobs):
-                    of_folds[job.fold] = values
-                    if not is_searched:
-                        own = values[:, alone].tolist()
-                        self._on_point(wall.Validated(scaling, dict(params), None, job.fold, own))
+            for job, values in place.done(jobs):
+                of_folds[job.fold] = values
+                if not is_searched:
+                    own = values[:, alone].tolist()
+                    self._on_point(wall.Validated(scaling, dict(params), None, job.fold, own))
             by_fold = np.array([of_folds[fold] for fold in sorted(of_folds)])
             for measure, won in enumerate(winners):
                 if fits[measure] == fit:
@@ -234,9 +237,23 @@ class Tuning:
             if means[posterior] > means[direct] or self._folds.use == "posterior":
                 won.use = "posterior"
 
-    def _place(self, work: FoldWork) -> InTurn | FoldProcesses:
-        """Return the workers of the folds."""
-        return InTurn(work, self._timer) if self._workers is None else self._workers(work)
+    def _place(self, scaling: str) -> InTurn | FoldProcesses:
+        """Return the workers of the folds in a scaling: those of before, or new ones."""
+        if self._open is None or scaling not in self._open[0].scalings:
+            self._close()
+            every = dict.fromkeys(course.candidate.scaling for course in self._courses)
+            scalings = every if self._folds.keeps_all else [scaling]
+            work = FoldWork(self._folds, scalings, self._baselines)
+            self._n_folds = work.n_folds
+            place = InTurn(work, self._timer) if self._workers is None else self._workers(work)
+            self._open = work, place
+        return self._open[1]
+
+    def _close(self) -> None:
+        """End the workers."""
+        if self._open is not None:
+            self._open[1].close()
+        self._open = None
 
     def _best_third(self) -> list[_Course]:
         """Return the candidates in the best third on the first fold by any measure."""
@@ -250,15 +267,12 @@ class Tuning:
         """Validate candidates on some of the folds, scaling by scaling."""
         for scaling in dict.fromkeys(course.candidate.scaling for course in some):
             group = [course for course in some if course.candidate.scaling == scaling]
-            work = FoldWork(self._folds, scaling)
-            self._n_folds = work.n_folds
-            if not (numbers := range(work.n_folds)[part]):
+            place = self._place(scaling)
+            if not (numbers := range(self._n_folds)[part]):
                 continue
-            with closing(self._place(work)) as place:
-                for job, values in _together(group, numbers, work.n_folds, self._by_steps, place):
-                    params, own = group[job.number].candidate.params, values.tolist()
-                    self._on_point(wall.Validated(scaling, dict(params), job.stop, job.fold, own))
-            del work, place  # the items of one scaling at a time
+            for job, values in _together(group, numbers, self._n_folds, self._by_steps, place):
+                params, own = group[job.number].candidate.params, values.tolist()
+                self._on_point(wall.Validated(scaling, dict(params), job.stop, job.fold, own))
 
 
 def _tune_baselines(folds: Folds) -> tuple[list[str | None], list[Baselines] | None]:
