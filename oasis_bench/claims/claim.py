@@ -275,7 +275,7 @@ def from_published(learner: str, within: float) -> Effect:
     """
 
     def less_published(run: StoredRun) -> float:
-        values = analysis_of(run).values["classification"]
+        values = analysis_of(run).values["knn-classification"]
         values = values[(values["measure"] == "accuracy") & (values["learner"] == learner)]
         theirs = published_figures(run)
         theirs = theirs[theirs["learner"] == learner].set_index("k")
