@@ -52,6 +52,9 @@ TABLES = {
 }
 """By experiments: the tables of precision and of time that they repeat, with their titles."""
 
+PAGES = {"web-scale": "web-scale"}
+"""The pages of what is no run but the records of another command."""
+
 
 def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     """Decide the claims by the runs in a folder, and write the tables and the page into it.
@@ -98,7 +101,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         reading=WORDS["claims"],
         changes=CHANGES,
         places={
-            name: f"{name}/{'report' if name in own else 'side_by_side'}.html"
+            name: f"{name}/{'report' if name in own else PAGES.get(name, 'side_by_side')}.html"
             for name, own in runs.items()
         },
         left_out=left_out,
@@ -118,7 +121,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
 def class_sentences(runs: Runs) -> Iterator[str]:
     """Say for each experiment on class lists that has run whether its classes are the papers'."""
     for name, own in runs.items():
-        for run in own.values():
+        for run in own.values() if name not in PAGES else ():
             found = [it for subset in run.info.classes if (it := ClassList.of(run, subset))]
             lists = ", ".join(it.name for it in found)
             what = "other_classes" if any(it.stand_in for it in found) else "own_classes"

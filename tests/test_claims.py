@@ -2,10 +2,12 @@
 
 import ast
 import inspect
+import json
 import math
 import re
 from dataclasses import replace
 from importlib import import_module
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -14,20 +16,32 @@ from fake_runs import fake_trial, write_run
 from scipy import stats
 
 from oasis_bench.analysis import measure_name
-from oasis_bench.claims import CHANGES, CLAIMS, Claim, decide, experiments, measured_effects
+from oasis_bench.claims import (
+    CHANGES,
+    CLAIMS,
+    Claim,
+    claim as claim_module,
+    decide,
+    experiments,
+    measured_effects,
+)
 from oasis_bench.claims.claim import (
-    difference,
     gain,
+    gap,
     growth,
     last_over_first,
     of_trials,
     on_curve,
+    saturation,
+    stored_runs,
     times_as_long,
     training_gain,
+    web_growth,
 )
 from oasis_bench.experiment import built_in_names, read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.runs import read_run
+from oasis_bench.sampling import RelevanceTripletSampler, seed_state
 
 GAINS = (0.05, 0.06, 0.04, 0.055, 0.045)
 AN_OVERLAP = math.sqrt(1 / 5 + 250 / 400)
@@ -201,14 +215,65 @@ def test_the_exponent_of_growth_is_that_of_the_power_law(tmp_path):
         str(n): make_run(
             tmp_path / str(n),
             [
-                fake_trial("A", n_train=n, fit_cpu_seconds=0.01 * n**1.5, partition=p)
+                fake_trial("A", n_features=n, fit_cpu_seconds=0.01 * n**1.5, partition=p)
                 for p in (0, 1)
             ],
         )
         for n in (10, 100, 1000)
     }
-    (found,) = growth("A", "n_train", 0.0).measured(runs)
+    (found,) = growth("A", "n_features").measured(runs)
     assert found.values.tolist() == pytest.approx([1.5, 1.5])
+
+
+def test_operations_are_the_products_of_entries_of_the_sampled_triplets(tmp_path, monkeypatch):
+    """Counted here one by one, in outer products of dense rows."""
+    monkeypatch.setattr(claim_module, "N_COUNTED", 50)
+    run = make_run(tmp_path, [fake_trial("OASIS")])
+    options = {"visterms": 400, "n_images": 300}
+    e = replace(run.info.experiment, dataset="web-scale", dataset_options=options)
+    found = claim_module.operations_of(replace(run, info=replace(run.info, experiment=e)))(3)
+    rows = Registry.load().open_dataset("web-scale", options).load()
+    sampler = RelevanceTripletSampler(rows.y, seed_state(3))
+    X = rows.X.toarray()
+    counts = [
+        np.count_nonzero(np.outer(X[q], X[p])) + np.count_nonzero(np.outer(X[q], X[n]))
+        for q, p, n in sampler.draw(50)
+    ]
+    assert found == pytest.approx(np.mean(counts))
+
+
+def test_map_is_saturated_where_twice_the_steps_add_less_than_a_twentieth_of_the_gain():
+    """From 100 steps on, 200 add a half; from 200 on, 400 add nothing: 5 % is at 9/10 between."""
+    assert saturation({0: 0.1, 100: 0.3, 200: 0.4, 400: 0.4}) == pytest.approx(100 * 2**0.9)
+    assert saturation({0: 0.1, 100: 0.3, 200: 0.3, 400: 0.4}) == pytest.approx(100)
+    assert math.isnan(saturation({0: 0.1, 100: 0.3, 200: 0.4, 400: 0.5}))  # 400 is not known
+    assert saturation({0: 0.1, 50: 0.0, 100: 0.3, 150: 0.9, 200: 0.3}) == pytest.approx(100)
+
+
+def test_the_exponents_of_trainings_are_those_of_their_seed(tmp_path):
+    """Seconds a step are n^.5 and, for seed 1, n; mAP is saturated after 2n^2 steps."""
+    for seed, n in product((0, 1), (10, 100, 1000)):
+        values = {0: 0.1, n * n: 0.2, 2 * n * n: 0.3, 4 * n * n: 0.3}
+        points = [
+            {"n_steps": steps, "cpu_seconds": steps * n ** (0.5 + seed / 2)}
+            | {"mean_average_precision": value, "n_updates": 0, "learn_seconds": 0.0}
+            | {"standard_error": 0.0, "precision_at": {}, "n_queries": 1, "peak_bytes": None}
+            for steps, value in values.items()
+        ]
+        training = {"n_images": n, "n_steps": 4 * n * n, "batch_size": None, "seed": seed}
+        record = {"data": {}, "training": training, "n_threads": 1, "checkpoints": points}
+        path = tmp_path / "web-scale" / f"images-{n}.seed-{seed}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({**record, "provenance": {}, "version": 1}))
+    runs, left_out = stored_runs(tmp_path)
+    for of, expected in (("seconds a step", [0.5, 1.0]), ("steps to saturation", [2.0, 2.0])):
+        for least in (1, 100):
+            (found,) = web_growth(of, least=least).measured(runs["web-scale"])
+            assert found.values.tolist() == pytest.approx(expected)
+    record["checkpoints"] = points[:-1]
+    path.write_text(json.dumps({**record, "provenance": {}, "version": 1}))
+    runs, left_out = stored_runs(tmp_path)
+    assert (runs, left_out) == ({}, {"web-scale": "not finished"})
 
 
 def test_a_number_on_a_curve_is_of_each_partition_whose_curve_has_it(tmp_path):
@@ -242,11 +307,6 @@ def test_effects_of_no_partition_in_common_are_none(tmp_path):
     )
     apart = {"5": zero, "15": one}
     assert not any(len(it.values) for it in last_over_first(gain("A", "B")).measured(apart))
-    both = (("A", 0), ("B", 0), ("A", 1), ("C", 1))
-    trials = [fake_trial(learner, partition=p) for learner, p in both]
-    run = make_run(tmp_path / "both", trials)
-    (found,) = difference(gain("A", "B"), gain("A", "C")).measured({"run": run})
-    assert found.values.empty
 
 
 def test_a_column_is_that_of_the_learners_trials(tmp_path):
@@ -272,11 +332,11 @@ def test_what_is_gained_on_training_items_beyond_test_items(tmp_path):
     runs = {"run": make_run(tmp_path, trials)}
     training = training_gain("A", "B", 0.0)
     assert next(training.measured(runs)).values.tolist() == pytest.approx([0.3, 0.12])
-    (found,) = difference(training, gain("A", "B")).measured(runs)
+    (found,) = gap("A", "B").measured(runs)
     assert found.values.tolist() == pytest.approx([0.2, 0.08])
     assert found.rho == 250 / 650
-    (gap,) = of_trials("B", "gap_", "gap", 0.0).measured(runs)
-    assert gap.values.tolist() == [0, 1]
+    (gaps,) = of_trials("B", "gap_", "gap", 0.0).measured(runs)
+    assert gaps.values.tolist() == [0, 1]
 
 
 def test_a_relative_gain_grows_from_the_first_class_subset_to_the_last(tmp_path):
@@ -320,7 +380,7 @@ LABEL = r"(?:'(.+?)'|(\w+(?:-\d)?))"
 WORDS = re.compile(
     r"(?:increase of )?\(?(?:log of )?(?P<measure>[\w' ]+) of "
     rf"{LABEL} (?:minus that|over that) of {LABEL}(?!\w)"
-    rf"|.* a fit of {LABEL} over those of {LABEL}(?!\w)|.* a fit of {LABEL} over"
+    rf"|.* a fit of {LABEL} over those of {LABEL}(?!\w)|.* a (?:fit|step) of {LABEL} over"
     rf"|accuracy of {LABEL} "
 )
 
@@ -339,7 +399,7 @@ def test_an_experiment_has_the_learners_and_the_measures_of_its_claims(name):
     assert len(found) >= len(own) - 3  # numbers on curves, and of W, name no pair of learners
     for match in found:
         measure, *labels = match.groups()
-        assert measure in {None, "training mAP", *measures}
+        assert measure in {None, "training mAP", "gap of mAP between training and test", *measures}
         assert {label for label in labels if label} <= set(e.learners)
 
 

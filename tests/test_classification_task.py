@@ -12,7 +12,11 @@ from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.tasks import Truth, tie_order, vote
 from oasis_bench.tasks.chance import first_seen_twice_of_chance, vote_of_chance
-from oasis_bench.tasks.classification import Classification, first_seen_twice
+from oasis_bench.tasks.classification import (
+    Classification,
+    KNeighborsClassification,
+    first_seen_twice,
+)
 
 
 def ask(scores, y, training, seed=0, measures=None):
@@ -77,6 +81,24 @@ def test_votes_are_those_of_scikit_learn_where_no_two_classes_have_equally_many(
         assert found.value("accuracy", k) == pytest.approx(theirs.score(X, y))
     one = KNeighborsClassifier(1).fit(training, y_training).predict(X)
     np.testing.assert_array_equal(found.predicted(), one)
+
+
+def test_tied_votes_of_its_own_task_are_those_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    X, training = rng.normal(size=(300, 3)), rng.normal(size=(200, 3))
+    y, y_training = rng.integers(5, size=300), rng.integers(5, size=200)
+    learner = Euclidean().fit(training, y_training)
+    truth = Truth(y=y, training=y_training)
+    tasks = Classification(), KNeighborsClassification()
+    nearer, found = (
+        task.evaluate(truth, learner.similarity, X, 0, training=training) for task in tasks
+    )
+    for k in (1, 3, 5, 7):
+        theirs = KNeighborsClassifier(k).fit(training, y_training)
+        np.testing.assert_array_equal(found.predictions(k), theirs.predict(X))
+        assert found.value("accuracy", k) == pytest.approx(theirs.score(X, y))
+        assert (k == 1) == bool((nearer.predictions(k) == found.predictions(k)).all())
+    assert {m.chance for m in found.measurements()} == {None}
 
 
 def test_mean_recognition_is_the_mean_of_the_classes():

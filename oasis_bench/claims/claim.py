@@ -22,16 +22,36 @@ from scipy import stats
 from oasis_bench.analysis import PairedInterval, RunAnalysis, holm, reach_of
 from oasis_bench.claims.paper_figures import Runs, published_figures
 from oasis_bench.experiment import read_experiment
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import StoredRun, has_run, read_run
+from oasis_bench.sampling import RelevanceTripletSampler, seed_state
 from oasis_bench.system import UsageError
 from oasis_bench.trial import TRAINING
+from oasis_bench.web_scale import TrainingRecord
 
 analysis_of = lru_cache(maxsize=16)(RunAnalysis)
 """The analysis of a run, which many effects use."""
 
 Float64Array = npt.NDArray[np.float64]
 
-COST = "fit_cpu_seconds"
+COST, OPERATIONS = "fit_cpu_seconds", "operations"
+STEP_COST, STEPS = "seconds a step", "steps to saturation"
+WORDS = {
+    COST: "CPU seconds of a fit",
+    OPERATIONS: "operations of a step",
+    STEP_COST: "CPU seconds of a step",
+    STEPS: "steps to saturation",
+    "n_features": "features",
+}
+WEB_SCALE = "web-scale"
+"""The command whose records decide a claim; the verb `paper` does not run it."""
+
+N_COUNTED = 100_000
+"""Triplets whose operations are counted."""
+
+LITTLE = 0.05
+"""Share of the gain over W = I: where twice as many steps add less, mAP is saturated."""
+
 LEVEL = PairedInterval.LEVEL
 
 SATURATED = 35_000
@@ -55,7 +75,7 @@ class Measured:
     sizes: pd.Series[float] | None = None
 
 
-Measure: TypeAlias = Callable[[Mapping[str, StoredRun]], Iterator[Measured]]
+Measure: TypeAlias = Callable[[Mapping[str, Any]], Iterator[Measured]]
 """What measures an effect in the runs of an experiment, by name; nothing, or no values, where a
 learner is missing."""
 
@@ -230,42 +250,103 @@ def training_gain(first: str, second: str, above: float) -> Effect:
     return Effect(what, measured, above)
 
 
-def difference(effect: Effect, minus: Effect, above: float = 0.0) -> Effect:
-    """Make the effect that one effect is larger than another, partition by partition."""
+def gap(first: str, second: str, above: float = 0.0) -> Effect:
+    """Make the effect of one learner's gap minus another's: mAP of training minus test items."""
+    on_training, on_test = training_gain(first, second, 0.0), gain(first, second)
 
     def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        less = {one.where: one.values for one in minus.measured(runs)}
-        for one in effect.measured(runs):
+        less = {one.where: one.values for one in on_test.measured(runs)}
+        for one in on_training.measured(runs):
             yield replace(one, values=(one.values - less.get(one.where, math.nan)).dropna())
 
-    what = f"({effect.what}) minus ({minus.what} on test items)"
+    what = (
+        f"gap of mAP between training and test of {_quoted(first)} minus that of {_quoted(second)}"
+    )
     return Effect(what, measured, above)
 
 
-def growth(learner: str, size: str, below: float = math.inf) -> Effect:
-    """Make the effect of the exponent of a learner's cost over a size, as in `SIZES`.
+def growth(learner: str, size: str, of: str = COST, below: float = math.inf) -> Effect:
+    """Make the effect of the exponent of a learner's cost over a size, as in `WORDS`.
 
     It is fitted on each partition over all runs, whose sizes differ.
     """
 
     def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         trials = [run.trials[run.trials["learner"] == learner] for run in runs.values()]
-        if len(trials) < 2:
-            return
-        points = pd.concat(trials).dropna(subset=[COST]).astype({size: float})
-        exponents = {
-            partition: float(np.polyfit(np.log(own[size]), np.log(own[COST]), 1)[0])
-            for partition, own in points.groupby("partition")
-            if own[size].nunique() > 1
-        }
-        first, *_, last = runs
+        if of == OPERATIONS:
+            pairs = zip(trials, runs.values(), strict=True)
+            trials = [
+                own.assign(**{of: own["partition"].map(operations_of(run))}) for own, run in pairs
+            ]
+        first, *_, last = [*runs, "", ""]
+        exponents = _exponents(pd.concat(trials), "partition", size, of) if len(runs) > 1 else {}
         yield Measured(f"{first} to {last}", pd.Series(exponents, dtype=np.float64))
 
-    what = f"exponent of the CPU seconds of a fit of {learner} over {SIZES[size]}"
-    return Effect(what, measured, below=below, of_time=True)
+    what = f"exponent of the {WORDS[of]} of {learner} over {WORDS[size]}"
+    return Effect(what, measured, below=below, of_time=of == COST)
 
 
-SIZES = {"n_train": "training items", "n_features": "features"}
+def operations_of(run: StoredRun) -> Callable[[int], float]:
+    """Return the mean of nnz(q) (nnz(p) + nnz(n)) by the seed of the triplets (JMLR 2010, 2.2).
+
+    The triplets are sampled as OASIS does, from the images of a run on sparse rows.
+    """
+    e = run.info.experiment
+    rows: Any = Registry.load().open_dataset(e.dataset, e.dataset_options).load()
+    lengths = np.diff(rows.X.indptr).astype(float)
+
+    def count(seed: int) -> float:
+        triplets = RelevanceTripletSampler(rows.y, seed_state(seed)).draw(N_COUNTED)
+        q, p, n = lengths[triplets].T
+        return float((q * (p + n)).mean())
+
+    return count
+
+
+def web_growth(of: str, below: float = math.inf, least: int = 1) -> Effect:
+    """Make the effect of the exponent over images of OASIS in the trainings of `web-scale`.
+
+    It is of the seconds of a step, or of the steps to saturation, on `least` images or more; a
+    value for each seed.
+    """
+
+    def measured(runs: Mapping[str, TrainingRecord]) -> Iterator[Measured]:
+        points = [
+            {"seed": record.training.seed, "n_images": record.training.n_images}
+            | {STEP_COST: record.checkpoints[-1].cpu_seconds / record.n_steps_done}
+            | {STEPS: saturation({c.n_steps: c.mean_average_precision for c in record.checkpoints})}
+            for record in runs.values()
+            if record.training.n_images >= least
+        ]
+        exponents = _exponents(pd.DataFrame(points), "seed", "n_images", of) if points else {}
+        yield Measured(WEB_SCALE, pd.Series(exponents, dtype=np.float64))
+
+    where = f"from {least:,} images on" if least > 1 else "images"
+    return Effect(f"exponent of the {WORDS[of]} of OASIS over {where}", measured, below=below)
+
+
+def saturation(values: Mapping[int, float]) -> float:
+    """Return the steps from which twice as many add less than 5 % of the gain so far, or NaN.
+
+    `values` are of mAP by steps, from 0 on.  The added shares are interpolated over the logarithm
+    of steps.
+    """
+    steps = [n for n in values if n > 0 and 2 * n in values and values[n] > values[0]]
+    added = [(values[2 * n] - values[n]) / (values[n] - values[0]) for n in steps]
+    few = [i for i, share in enumerate(added) if share < LITTLE]
+    if not few:
+        return math.nan
+    ends = slice(max(few[0] - 1, 0), few[0] + 1)
+    return float(np.exp(np.interp(-LITTLE, -np.array(added[ends]), np.log(steps[ends]))))
+
+
+def _exponents(points: pd.DataFrame, by: str, size: str, of: str) -> dict[Any, float]:
+    """Fit the exponent of a column over a size, for each group that has more than one size."""
+    return {
+        group: float(np.polyfit(np.log(own[size].astype(float)), np.log(own[of]), 1)[0])
+        for group, own in points.dropna(subset=[of]).groupby(by)
+        if own[size].nunique() > 1
+    }
 
 
 def from_published(learner: str, within: float) -> Effect:
@@ -275,7 +356,7 @@ def from_published(learner: str, within: float) -> Effect:
     """
 
     def less_published(run: StoredRun) -> float:
-        values = analysis_of(run).values["classification"]
+        values = analysis_of(run).values["knn-classification"]
         values = values[(values["measure"] == "accuracy") & (values["learner"] == learner)]
         theirs = published_figures(run)
         theirs = theirs[theirs["learner"] == learner].set_index("k")
@@ -361,8 +442,9 @@ class Claim:
 
 
 KINDS: dict[str, Callable[..., Effect]] = {
-    **{make.__name__: make for make in (gain, training_gain, last_over_first, difference)},
-    **{make.__name__: make for make in (times_as_long, growth, of_trials, from_published)},
+    **{make.__name__: make for make in (gain, training_gain, last_over_first, gap)},
+    **{make.__name__: make for make in (times_as_long, growth, web_growth)},
+    **{make.__name__: make for make in (of_trials, from_published)},
     "judged": partial(gain, measure="similarity precision", task="judged-triplets"),
     "recognised": partial(gain, measure="mean recognition by Frome's rule", task="classification"),
     "saturated": partial(on_curve, number=_saturated),
@@ -404,7 +486,8 @@ CHANGES: Sequence[Mapping[str, str]] = tuple(_READ["changes"])
 
 def experiments() -> list[str]:
     """Name the experiments that decide claims, in the order of the claims."""
-    return list(dict.fromkeys(name for claim in CLAIMS for name in claim.experiments))
+    named = dict.fromkeys(name for claim in CLAIMS for name in claim.experiments)
+    return [name for name in named if name != WEB_SCALE]
 
 
 def needs_quiet_cores(experiment: str) -> bool:
@@ -422,7 +505,7 @@ def decided_by(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Runs, dict[str
     return *decide(CLAIMS, measured_effects(CLAIMS, runs)), runs, left_out
 
 
-def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str, str]]:
+def stored_runs(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Read the finished experiments of a folder; say why others that have begun do not count.
 
     A verdict from half of the partitions would be a look that the test does not allow for.
@@ -431,11 +514,12 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str
     -------
     dict
         By experiment its runs, by the paths of their folders in `folder`; those of an experiment
-        that is several runs in the order of its values.
+        that is several runs in the order of its values.  By `WEB_SCALE` its records of trainings.
     dict
         By experiment why its runs do not count.
     """
-    found, reasons = {}, {}
+    found: dict[str, dict[str, Any]] = {}
+    reasons: dict[str, str] = {}
     for name in experiments():
         values = read_experiment(name).one_for_each_value()
         paths = [f"{name}/{value}" for value in values] or [name]
@@ -450,6 +534,12 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str
                 reasons[name] = "not finished"
         else:
             found[name] = runs
+    if (folder / WEB_SCALE).is_dir():
+        records = TrainingRecord.read_all(folder / WEB_SCALE)
+        if any(record.n_steps_done < record.training.n_steps for record in records):
+            reasons[WEB_SCALE] = "not finished"
+        else:
+            found[WEB_SCALE] = {record.training.name: record for record in records}
     return found, reasons
 
 

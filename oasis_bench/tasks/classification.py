@@ -128,6 +128,18 @@ class NeighbourVotes(Evaluation):
         return self.predictions(None if by_frome else k or 1)
 
 
+class FirstOfTied(NeighbourVotes):
+    """As `NeighbourVotes`; but of classes with equally many votes, the lowest number wins."""
+
+    def predictions(self, k: int | None) -> ClassNumbers:
+        """Return the class that k neighbours vote for; None: that of Frome's rule."""
+        return super().predictions(k) if k is None else vote(np.sort(self._ranked[:, :k], axis=1))
+
+    def chances(self, measure: str) -> dict[int | None, float]:
+        """Return nothing: the chance levels of `NeighbourVotes` are of its own rule."""
+        return {}
+
+
 class Classification(Task):
     """Each test item gets a class from the training items nearest to it.
 
@@ -148,8 +160,9 @@ class Classification(Task):
     )
     split = "seen-classes"
     gallery = "training"
-    measures = (ACCURACY, BY_FROME, RECOGNITION, RECOGNITION_BY_FROME)
+    measures: ClassVar[tuple[str, ...]] = (ACCURACY, BY_FROME, RECOGNITION, RECOGNITION_BY_FROME)
     ks: ClassVar = {ACCURACY: VOTERS, RECOGNITION: VOTERS}
+    votes: ClassVar = NeighbourVotes
 
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse rows of several labels."""
@@ -158,4 +171,17 @@ class Classification(Task):
     def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> NeighbourVotes:
         """Make the evaluation; `truth` holds the labels of test and training items."""
         y, training = np.asarray(truth.y), np.asarray(truth.training)
-        return NeighbourVotes(y, training, ties, measures)
+        return self.votes(y, training, ties, self.measures if measures is None else measures)
+
+
+class KNeighborsClassification(Classification):
+    """As `Classification`; but of classes with equally many votes, the first in order wins.
+
+    This is the rule of scikit-learn's KNeighborsClassifier, by which many published accuracies are.
+    """
+
+    name = "knn-classification"
+    summary = "classification, with tied votes for the first class, as scikit-learn has it"
+    citation = "Cover & Hart (1967), Nearest neighbor pattern classification; scikit-learn"
+    measures = (ACCURACY, RECOGNITION)
+    votes = FirstOfTied
