@@ -9,6 +9,7 @@ scored by BLAS, sparse ones by the compiled kernel on all cores.  Relevance and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -295,9 +296,12 @@ def relevant_ranks(
     return ranks
 
 
+@lru_cache(maxsize=2)
 def tie_order(seed: int, n_items: int) -> Numbers:
-    """Draw the order of items within a tie: a permutation of their numbers."""
-    return np.random.default_rng(seed).permutation(n_items).astype(np.intp)
+    """Draw the order of items within a tie: a permutation of their numbers, read-only."""
+    order = np.random.default_rng(seed).permutation(n_items).astype(np.intp)
+    order.flags.writeable = False
+    return order
 
 
 def places(tie_order: Numbers) -> Numbers:
