@@ -26,13 +26,11 @@ from .mcml import MCML as MCML
 from .metric_learn import (
     MetricLearnITML as MetricLearnITML,
     MetricLearnLMNN as MetricLearnLMNN,
-    MetricLearnMMC as MetricLearnMMC,
     MetricLearnNCA as MetricLearnNCA,
 )
 from .mmc import MMC as MMC
 from .nca import (
     NCA as NCA,
-    ScikitLearnNCA as ScikitLearnNCA,
 )
 from .oasis import OASIS as OASIS
 from .oasis_parallel import (

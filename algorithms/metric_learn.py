@@ -3,8 +3,8 @@
 Input is checked here, and metric-learn learns.  A learner is a dataclass, a row of the table below:
 its fields are the parameters of scikit-learn's kind, in their order.  Left out are MLKR, a
 regression; SDML, which calls scikit-learn's graphical lasso with an argument that is gone; LSML
-and SCML, which were slow and ranked low; and LFDA, RCA and Covariance, whose closed forms ours
-share.
+and SCML, which were slow and ranked low; LFDA, RCA and Covariance, whose closed forms ours share;
+and MMC, which returned its start, the Euclidean distance, on digits.
 """
 
 from __future__ import annotations
@@ -105,34 +105,6 @@ class MetricLearnAdapter(LabelLearner):
         return components
 
 
-class PairsAdapter(MetricLearnAdapter):
-    """A learner of pairs: those that it draws by the labels, or given ones."""
-
-    takes_pairs: ClassVar = True
-    _of_pairs: ClassVar[type]
-
-    def partial_fit_pairs(self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike) -> Self:
-        """Learn from given pairs, from scratch; `n_constraints` is not read.
-
-        Parameters
-        ----------
-        X : array of shape (n_rows, n_features)
-        alike, unlike : array of shape (n_pairs, 2), integers
-            Row numbers of `X`: of rows that are the same, and different.
-
-        Raises
-        ------
-        ValueError
-            If these are no row numbers of `X`, or metric-learn finds no finite matrix.
-        """
-        X, *pairs = self._validated_pairs(X, alike, unlike)
-        signs = np.repeat([1, -1], [len(part) for part in pairs])
-        rows = X.astype(np.float64, copy=False)[np.concatenate(pairs)]
-        solver, data = self._of_pairs(**self._params_of(self._of_pairs)), f"{len(signs)} pairs"
-        self.components_ = self._finite(self._solved(solver, rows, signs, data), data)
-        return self
-
-
 class MetricLearnLMNN(MetricLearnAdapter):
     """metric-learn's LMNN: gradient descent on L with all impostors looked for at each step.
 
@@ -212,12 +184,7 @@ class MetricLearnNCA(MetricLearnAdapter):
         return 8 * n**2 + 40 * d**2
 
 
-def _drawn(n_constraints: int | None, c: int) -> int:
-    """Return m, how many tuples metric-learn draws of each kind for c classes."""
-    return 20 * c**2 if n_constraints is None else n_constraints
-
-
-class MetricLearnITML(PairsAdapter):
+class MetricLearnITML(MetricLearnAdapter):
     """metric-learn's information-theoretic metric learning: cyclic LogDet projections on m pairs.
 
     Its bounds are the 5th and 95th percentile of the unsquared distances, but are compared with
@@ -241,8 +208,8 @@ class MetricLearnITML(PairsAdapter):
     cost: ClassVar = "time m d^2 an iteration, memory n^2 + m d; m = 20 c^2"
     search_space: ClassVar = {"gamma": ITML.search_space["gamma"]}
 
+    takes_pairs: ClassVar = True
     _estimator: ClassVar = metric_learn.ITML_Supervised
-    _of_pairs: ClassVar = metric_learn.ITML
     _least_in_largest: ClassVar = 2
 
     gamma: Positive = 1.0
@@ -251,55 +218,27 @@ class MetricLearnITML(PairsAdapter):
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # The distances of the rows that are drawn, sorted in a copy, beside the pairs.
-        return 2 * n**2 + 10 * _drawn(self.n_constraints, c) * d
+        n_pairs = 20 * c**2 if self.n_constraints is None else self.n_constraints
+        return 2 * n**2 + 10 * n_pairs * d
 
+    def partial_fit_pairs(self, X: Any, alike: npt.ArrayLike, unlike: npt.ArrayLike) -> Self:
+        """Learn from given pairs, from scratch; `n_constraints` is not read.
 
-class MetricLearnMMC(PairsAdapter):
-    """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on m pairs.
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+        alike, unlike : array of shape (n_pairs, 2), integers
+            Row numbers of `X`: of rows that are the same, and different.
 
-    A projection costs an eigendecomposition.  A step costs O(m d^2) time and memory, because the
-    outer product of every pair is kept.  If no projection meets the constraints, metric-learn
-    returns its start, the Euclidean distance, with a `ConvergenceWarning`.  Its variant for a
-    diagonal matrix is not offered, because it often ends in NaN.
-
-    Parameters
-    ----------
-    n_constraints : int or None, default None
-        The number of same-class pairs, and of different-class pairs.  None: 20 classes^2.
-    max_iter : int, default 100
-    max_proj : int, default 100
-        The largest number of projections in an iteration.  metric-learn's default of 10 000 takes
-        minutes for 60 rows with 64 features, without a better result than 100.
-    random_state : int, RandomState or None, default None
-        The seed of the pairs.
-    """
-
-    name: ClassVar = "metric-learn-MMC"
-    summary: ClassVar = f"{SOURCE}'s metric for clustering (Xing et al.)"
-    citation: ClassVar = "Xing, Ng, Jordan & Russell, NIPS 15 (2003)"
-    cost: ClassVar = "time d^3 a projection, m d^2 an iteration, memory m d^2; m = 20 c^2"
-
-    _estimator: ClassVar = metric_learn.MMC_Supervised
-    _of_pairs: ClassVar = metric_learn.MMC
-    _least_in_largest: ClassVar = 2
-
-    n_constraints: Count | None = None
-    max_iter: Count = 100
-    max_proj: Count = 100
-
-    def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return self._n_of_pairs(_drawn(self.n_constraints, c), d)
-
-    def _n_of_pairs(self, n_pairs: int, d: int) -> int:
-        return n_pairs * d * (d + 10)
-
-    def _solved(self, solver: Any, X: FloatArray, y: Counts, data: str) -> FloatArray:
-        components = super()._solved(solver, X, y, data)
-        if np.array_equal(components, np.eye(X.shape[-1])):
-            warnings.warn(
-                f"{SOURCE}'s MMC met its constraints in none of max_proj={self.max_proj} "
-                "projections and returns the Euclidean distance: raise max_proj",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        return components
+        Raises
+        ------
+        ValueError
+            If these are no row numbers of `X`, or metric-learn finds no finite matrix.
+        """
+        X, *pairs = self._validated_pairs(X, alike, unlike)
+        signs = np.repeat([1, -1], [len(part) for part in pairs])
+        rows = X.astype(np.float64, copy=False)[np.concatenate(pairs)]
+        solver = metric_learn.ITML(**self._params_of(metric_learn.ITML))
+        data = f"{len(signs)} pairs"
+        self.components_ = self._finite(self._solved(solver, rows, signs, data), data)
+        return self

@@ -10,11 +10,9 @@ from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-import sklearn
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils import check_random_state
 
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, slope
@@ -214,33 +212,3 @@ def _ascend(
         L, more = _ascend(objective, L, tol, max_iter - n_iter, coarse=False)
         n_iter += more
     return L, n_iter
-
-
-class ScikitLearnNCA(NCA):
-    """scikit-learn's neighbourhood components analysis: L-BFGS on L with all n^2 pairs in memory.
-
-    An evaluation of the objective takes O(n^2 d) time and O(n^2) memory.  The parameters and
-    `components_` are those of `NCA`, by name and default.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_components, n_features)
-        L.
-    n_iter_ : int
-        The number of iterations plus one.
-    n_features_in_ : int
-    """
-
-    name: ClassVar = "scikit-learn-NCA"
-    summary: ClassVar = f"scikit-learn {sklearn.__version__}'s neighbourhood components analysis"
-    cost: ClassVar = "time n^2 d an evaluation, memory n^2"
-
-    def _fit(self, X: Any, y: Any) -> None:
-        arguments = self.get_params()
-        if self.n_components is not None:
-            arguments["n_components"] = min(self.n_components, X.shape[1])
-        solver = NeighborhoodComponentsAnalysis(**arguments).fit(X, y)
-        self.components_, self.n_iter_ = solver.components_, int(solver.n_iter_)
-
-    def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return 4 * n**2 + 3 * n * d + 40 * d * min(self.n_components or d, d)

@@ -250,13 +250,14 @@ def standing_table(board: Leaderboard) -> Table:
         for name, value in zip(rows["learner"], rows["error_reduction"], strict=True)
     ]
     n_corpora, leader = len(board.corpora), board.ranked[0]
+    bold = ["best", "as good", "unclear"] * rows["verdict"].eq("worse").any()  # else nobody
     of = "" if board.group == ALL else f", {board.group}"
     suffix = re.sub(r"\W+", "_", of[1:])
     return Table(
         name=f"leaderboard_{board.task}{suffix}",
         title=f"{task_title(board.task)}, {board.measure}: learners over {n_corpora} data sets{of}",
         columns=[
-            Column("Learner", map(Cell, rows["learner"], _are_bold(rows["verdict"])), align="l"),
+            Column("Learner", map(Cell, rows["learner"], rows["verdict"].isin(bold)), align="l"),
             Column("Rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
             Column("Error reduction, %", saved),
             Column("95 % interval", [percents(*pair) for pair in ends]),
@@ -278,11 +279,6 @@ def standing_table(board: Leaderboard) -> Table:
         ),
         of={"Task": task_title(board.task), "Group": board.group},
     )
-
-
-def _are_bold(verdicts: pd.Series[str]) -> pd.Series[bool]:
-    """Tell which learners are the best or may be; nobody if no learner is worse."""
-    return verdicts.isin(["best", "as good", "unclear"] * ("worse" in set(verdicts)))
 
 
 @mpl.rc_context(fs.STYLE)

@@ -35,6 +35,7 @@ def selection_table(view: RunView) -> Table:
     rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner", "measure"])
     trials = cells.values()
     tried = [view.n_tried.reindex(own["trial_id"]).fillna(1) for own in trials]
+    at_end = [{it for end in tuned_ends(view, own) for it in end.trial_ids} for own in trials]
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
     columns += ["n_steps", "use", "tau", "blend", "measure", "validation", "training"]
     columns += ["direct", "posterior", "as_learned", "test"]
@@ -55,7 +56,7 @@ def selection_table(view: RunView) -> Table:
                 "Tuned (in how many partitions)", (_tuned(view, own) for own in trials), align="l"
             ),
             Column("Steps in each partition", map(_steps, trials), align="l"),
-            Column("At an end", (_n_at_end(view, own) for own in trials)),
+            Column("At an end", map(len, at_end)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             *[Column("Use", map(_uses, trials), align="l")]
             * (view.is_blended or view.has_posterior),
@@ -72,11 +73,6 @@ def selection_table(view: RunView) -> Table:
             ),
         ],
     )
-
-
-def _n_at_end(view: RunView, trials: pd.DataFrame) -> int:
-    """Count the trials of one learner that tuned an end of a range."""
-    return len(frozenset[str]().union(*(end.trial_ids for end in tuned_ends(view, trials))))
 
 
 def _tuned(view: RunView, trials: pd.DataFrame) -> str:

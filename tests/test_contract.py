@@ -15,7 +15,6 @@ EMBEDDER = {f"embedder__{name}": value for name, value in QUICK["DeepRanking"].i
 QUICK["OnEmbedding"] = {**EMBEDDER, "learner__n_steps": 1000}
 QUICK["OnEmbeddingAndFeatures"] = EMBEDDER
 PML = ("ArcFace", "ProxyAnchor", "ProxyNCA", "SupCon")
-QUICK["scikit-learn-NCA"] = {"max_iter": 10}
 QUICK |= {name: {"n_epochs": 20} for name in ("InfoNCE", *(f"pml-{loss}" for loss in PML))}
 
 

@@ -13,10 +13,10 @@ from test_oasis_family import FAMILY
 
 from oasis_bench.algorithms import (
     LDA,
+    MMC,
     _oasis_steps as _oasis,
     _oasis_symmetric_steps as _oasis_symmetric,
 )
-from oasis_bench.algorithms.metric_learn import MetricLearnMMC
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import LearnerSpec, Plan
@@ -198,7 +198,7 @@ def test_what_takes_more_than_rows_and_features_say_is_refused_too():
     with pytest.raises(MemoryError, match="LDA on 30 rows of 200000 features needs"):
         LDA(shrinkage=1).fit(np.tile(X, 10), Y)
     with pytest.raises(MemoryError, match="MMC on 30 rows and 2000000 pairs needs"):
-        MetricLearnMMC().partial_fit_pairs(X, pairs, pairs)
+        MMC().partial_fit_pairs(X, pairs, pairs)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

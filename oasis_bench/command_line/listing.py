@@ -65,7 +65,7 @@ def lines_about(what: str, plugins: Sequence[Path], is_detailed: bool) -> list[s
         return aligned(titles, kind=what)
     registry = Registry.load(plugins)
     abouts: dict[str, Callable[[Any], list[str]]] = {
-        "algorithms": about_learner,
+        "algorithms": lambda learner: [f"cost of a fit: {learner.cost}"],
         "datasets": about_dataset,
         "tasks": partial(about_task, registry),
         "splits": about_split,
@@ -136,11 +136,6 @@ def group_of(learner: type[MetricLearner]) -> str:
     """Name the form of a learner, and its size: the rows it can take."""
     form = next((name for name, kind in FORMS.items() if issubclass(learner, kind)), "other")
     return f"{form}, {SIZES['n^2' in learner.cost]}"
-
-
-def about_learner(learner: type[MetricLearner]) -> list[str]:
-    """Return the cost of a learner."""
-    return [f"cost of a fit: {learner.cost}"]
 
 
 def input_of(learner: type[MetricLearner]) -> str:

@@ -275,12 +275,6 @@ def size_remarks(
             f"{now[0]} of each class are for training and {now[1]} for testing{folds} "
             f"({spelled('train_per_class')}, {spelled('test_per_class')})"
         )
-        in_all = now[0] * len(counts)
-        if takes_all and 2 * now[0] <= was[0] and 5 * in_all < n_rows:
-            yield (
-                f"{in_all:,} of {n_rows:,} {items} train: the smallest class has {counts.min()}: "
-                f"leave it out with {spelled('classes')}, or give {_sizes()}"
-            )
     elif takes_all and not (asked.train_per_class or asked.test_per_class):
         used = len(counts) * sum(now)
         if 2 * used < n_rows:

@@ -279,7 +279,6 @@ def describe_machine() -> dict[str, Any]:
         "platform": platform.platform(),
         "processor": processor_name(),
         "cores": n_cores(),
-        "CPU frequency governor": _frequency_governor(),
         "commit": _commit(),
         "versions": _versions(),
         "thread pools": [
@@ -307,13 +306,6 @@ def processor_name() -> str:
         if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
             return match[1]
     return platform.processor() or platform.machine()
-
-
-def _frequency_governor() -> str | None:
-    """Return the rule for the first core's frequency, such as 'performance'; None if unknown."""
-    with suppress(OSError):
-        return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
-    return None
 
 
 def _commit() -> str | None:
