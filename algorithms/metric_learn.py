@@ -20,7 +20,6 @@ import metric_learn
 import metric_learn._util as _util
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.base import Count, FromZero, LabelLearner, Positive, possible_neighbours
