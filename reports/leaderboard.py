@@ -250,7 +250,7 @@ def standing_table(board: Leaderboard) -> Table:
         for name, value in zip(rows["learner"], rows["error_reduction"], strict=True)
     ]
     n_corpora, leader = len(board.corpora), board.ranked[0]
-    bold = ["best", "as good", "unclear"] * rows["verdict"].eq("worse").any()  # else nobody
+    bold = ["best", "as good", "unclear"] if rows["verdict"].eq("worse").any() else []
     of = "" if board.group == ALL else f", {board.group}"
     suffix = re.sub(r"\W+", "_", of[1:])
     return Table(
