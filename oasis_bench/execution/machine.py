@@ -185,13 +185,13 @@ class TrialProcess:
                 self._conversation.printed.end()
 
     def _start_stage(self) -> None:
-        self._server = borrow(self._conversation.imports)
+        learner = self._conversation.learner
+        self._server = borrow(learner.imports)
         self._line, theirs = socket.socketpair()
         self._kills_before = _oom_kills()
         stage = self._conversation.start(self._server.pid, self._line, self._begin_phase)
         self._inbox = self._conversation.inbox
-        module = self._conversation.module
-        self._server.start(learner_process, stage, line=theirs.fileno(), module=module)
+        self._server.start(learner_process, stage, line=theirs.fileno(), module=learner.__module__)
         theirs.close()
         self._inbox.send_file(self._conversation.printed.descriptor)
         self._deadline = math.inf  # the time begins when the server is ready

@@ -11,10 +11,11 @@ sends them.  Any other message ends the trial.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from oasis_bench.plugins import MetricLearner
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings
 from oasis_bench.trial.harness_side.inbox import Expected, Inbox, Line, Talk
@@ -65,14 +66,9 @@ class Conversation:
         return True
 
     @property
-    def imports(self) -> Sequence[str]:
-        """The packages of the learner, which are slow to import."""
-        return self._trial.learner.imports
-
-    @property
-    def module(self) -> str:
-        """The module of the learner."""
-        return self._trial.learner.__module__
+    def learner(self) -> type[MetricLearner]:
+        """The class of the learner."""
+        return self._trial.learner
 
     def start(
         self, server: int, line: socket.socket, begin_phase: Callable[[], object]

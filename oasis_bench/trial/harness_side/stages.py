@@ -217,7 +217,7 @@ def tune(trial: Trial, line: Line) -> Talk:
     most = (len(candidates) * len(steps) + n_measures) * known.inner_folds
     n_begun: Counter[str] = Counter()
     clock = None
-    for scaling in (None, *known.tried_scalings):
+    for scaling in (None, *known.scalings):
         line.give(_sealed(trial, scaling).training)
     while not isinstance(
         message := (yield wall.PhaseBegan, wall.Validated, wall.Tuned), wall.Tuned

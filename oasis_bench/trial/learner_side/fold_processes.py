@@ -91,25 +91,13 @@ class FoldWork:
     """
 
     def __init__(
-        self,
-        folds: Folds,
-        scalings: Iterable[str],
-        baselines: Sequence[Baselines] | None = None,
+        self, folds: Folds, scalings: Iterable[str], baselines: Sequence[Baselines] | None
     ) -> None:
         self._folds, self._baselines = folds, baselines
         self._fit_data = {scaling: [*folds.data(scaling)] for scaling in scalings}
+        self.n_folds = len(next(iter(self._fit_data.values())))
         self._learners: dict[int, MetricLearner] = {}
         self._shared: dict[tuple[str, int], dict[Any, Any]] = {}
-
-    @property
-    def scalings(self) -> Iterable[str]:
-        """The scalings of its rows."""
-        return self._fit_data
-
-    @property
-    def n_folds(self) -> int:
-        """The number of folds."""
-        return len(next(iter(self._fit_data.values())))
 
     def __call__(self, job: FoldJob, timer: Timer) -> Done:
         """Fit the learner of a lane and validate it."""

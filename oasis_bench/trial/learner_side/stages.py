@@ -181,7 +181,7 @@ def _tune(stage: wall.Stage, channel: Channel) -> None:
     items = wall.map_items(channel.receive_file())
     stopwatch = Stopwatch(lambda phase: channel.send(wall.PhaseBegan(phase)))
     start = time.perf_counter()
-    for scaling in assignment.tried_scalings:
+    for scaling in assignment.scalings:
         prepared = wall.map_items(channel.receive_file())
         tried = [one.params for one in assignment.candidates if one.scaling == scaling]
         _refuse((make_learner(assignment, params, seed) for params in tried), prepared)

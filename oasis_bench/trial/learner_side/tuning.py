@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import chain, pairwise, product
 
 import numpy as np
@@ -151,7 +152,8 @@ class Tuning:
         self._courses = [_Course(candidate, steps) for candidate in candidates]
         self._n_folds = 1  # known with the first scaling
         self._baselines: list[Baselines] | None = None
-        self._open: tuple[FoldWork, InTurn | FoldProcesses] | None = None
+        self._open: dict[str, InTurn | FoldProcesses] = {}  # the same workers, by scaling
+        self._until_closed = ExitStack()
 
     def winners(self, on_all_folds: bool = False) -> list[wall.Tuned]:
         """Tune, and return the winner by each measure.
@@ -167,14 +169,12 @@ class Tuning:
         has_ways = len(self._folds.ways) > 1
         is_searched = len(courses) > 1 or self._by_steps or not has_ways
         fits: Fits = [(courses[0], None)] * n_measures
-        try:
+        with self._until_closed:
             if is_searched:
                 fits = self._search(on_all_folds)
             winners = [one.tuned(n_steps, self._n_folds) for one, n_steps in fits]
             if has_ways:
                 self._tune_ways(fits, winners, is_searched)
-        finally:
-            self._close()
         for won, of_baseline in zip(winners, scalings, strict=True):
             won.baseline_scaling = of_baseline
         return winners
@@ -239,21 +239,17 @@ class Tuning:
 
     def _place(self, scaling: str) -> InTurn | FoldProcesses:
         """Return the workers of the folds in a scaling: those of before, or new ones."""
-        if self._open is None or scaling not in self._open[0].scalings:
-            self._close()
-            every = dict.fromkeys(course.candidate.scaling for course in self._courses)
+        if scaling not in self._open:
+            self._until_closed.close()
+            self._open.clear()  # before the next rows are scaled
+            every = [course.candidate.scaling for course in self._courses]
             scalings = every if self._folds.keeps_all else [scaling]
             work = FoldWork(self._folds, scalings, self._baselines)
             self._n_folds = work.n_folds
             place = InTurn(work, self._timer) if self._workers is None else self._workers(work)
-            self._open = work, place
-        return self._open[1]
-
-    def _close(self) -> None:
-        """End the workers."""
-        if self._open is not None:
-            self._open[1].close()
-        self._open = None
+            self._until_closed.callback(place.close)
+            self._open = dict.fromkeys(scalings, place)
+        return self._open[scaling]
 
     def _best_third(self) -> list[_Course]:
         """Return the candidates in the best third on the first fold by any measure."""
@@ -288,8 +284,7 @@ def _tune_baselines(folds: Folds) -> tuple[list[str | None], list[Baselines] | N
         for one in scalings
     ]
     best = np.argmax(np.nan_to_num(means, nan=-math.inf), axis=0)  # of ties the first
-    data = {place: folds.data(scalings[place]) for place in np.unique(best).tolist()}
-    by_measure = [data[place] for place in best.tolist()]
+    by_measure = [folds.data(scalings[place]) for place in best.tolist()]
     return [scalings[place] for place in best.tolist()], [*zip(*by_measure, strict=True)]
 
 

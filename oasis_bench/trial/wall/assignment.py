@@ -138,11 +138,6 @@ class Assignment(Struct, frozen=True):
         """The numbers of steps at which a learner is validated."""
         return checkpoints(self.max_steps)
 
-    @property
-    def tried_scalings(self) -> list[str]:
-        """The scalings of the candidates."""
-        return sorted({candidate.scaling for candidate in self.candidates})
-
     def learner(self) -> type[MetricLearner]:
         """Return the class of the learner; its module is imported."""
         return Registry.load(self.plugin_files).algorithms[self.algorithm]
