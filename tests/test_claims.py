@@ -222,6 +222,7 @@ def test_the_exponent_of_growth_is_that_of_the_power_law(tmp_path):
         for n in (10, 100, 1000)
     }
     (found,) = growth("A", "n_features").measured(runs)
+    assert found.where == "10 to 1000"
     assert found.values.tolist() == pytest.approx([1.5, 1.5])
 
 

@@ -272,14 +272,16 @@ def growth(learner: str, size: str, of: str = COST, below: float = math.inf) -> 
     """
 
     def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
+        if len(runs) < 2:
+            return
         trials = [run.trials[run.trials["learner"] == learner] for run in runs.values()]
         if of == OPERATIONS:
-            pairs = zip(trials, runs.values(), strict=True)
             trials = [
-                own.assign(**{of: own["partition"].map(operations_of(run))}) for own, run in pairs
+                own.assign(**{of: own["partition"].map(operations_of(run))})
+                for own, run in zip(trials, runs.values(), strict=True)
             ]
-        first, *_, last = [*runs, "", ""]
-        exponents = _exponents(pd.concat(trials), "partition", size, of) if len(runs) > 1 else {}
+        exponents = _exponents(pd.concat(trials), "partition", size, of)
+        first, *_, last = runs
         yield Measured(f"{first} to {last}", pd.Series(exponents, dtype=np.float64))
 
     what = f"exponent of the {WORDS[of]} of {learner} over {WORDS[size]}"
