@@ -25,6 +25,9 @@ import psutil
 def nothing():
     pass
 
+def without_pidfd():
+    del os.pidfd_open
+
 def fail():
     raise RuntimeError("cannot be prepared")
 
@@ -118,6 +121,18 @@ def test_a_fork_has_the_environment_and_the_folder_of_now(server, functions, mon
     monkeypatch.setenv("SAID", "second")
     monkeypatch.chdir(tmp_path)
     assert sent_by(server, functions.send_folder) == f"{tmp_path} second"
+
+
+def test_where_no_process_can_be_waited_for_calls_end_too(functions):
+    server = ForkServer("functions_of_forks:without_pidfd")
+    try:
+        assert sent_by(server, functions.send_folder)
+        with start(server, functions.wait) as messages:
+            assert os.read(messages.fileno(), 10) == b"waits"
+            server.end()
+            assert exit_code_of(server) == -signal.SIGKILL
+    finally:
+        server.close()
 
 
 def test_a_working_folder_that_was_removed_does_not_stop_a_fork(
@@ -265,14 +280,18 @@ def test_a_harness_that_is_killed_leaves_no_process_of_its_servers():
     assert not any(process.is_running() for process in below)
 
 
-def test_a_server_imports_the_module_of_our_learners_and_of_no_other(server, functions):
+def test_a_server_imports_the_module_of_our_learners_and_of_no_other(functions):
+    server = ForkServer()
     lego, user_file = "oasis_bench.algorithms.lego", "tabnanny"
-    assert not {lego, "pandas"} & set(sent_by(server, functions.tell_modules).split())
+    before = sent_by(server, functions.tell_modules).split()
+    assert "sklearn" in before
+    assert not {lego, "pandas"} & set(before)
     assert lego in sent_by(server, functions.tell_modules, lego).split()
     assert lego in sent_by(server, functions.tell_modules).split()
     assert user_file not in sent_by(server, functions.tell_modules, user_file).split()
     broken = "oasis_bench.algorithms.no_such_module"  # the process of the trial reports it
     assert broken not in sent_by(server, functions.tell_modules, broken).split()
+    server.close()
 
 
 def test_trials_begin_with_nothing_of_the_harness_side():

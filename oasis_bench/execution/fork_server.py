@@ -55,7 +55,7 @@ END_SECONDS = 10.0
 """How long a server may take to end a call."""
 
 POLL_SECONDS = 0.05
-"""Where a server cannot wait for a process, it looks so often whether the call has ended."""
+"""Where the system cannot wait for a process, a server looks so often whether it has ended."""
 
 END = b""
 """The order to end the call."""
@@ -247,10 +247,10 @@ def serve(prepare: str, descriptor: int, packages: Sequence[str]) -> None:
     gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
     # scikit-learn imports pandas, a third of the memory, only to ask for its version.
     sys.modules["pandas"] = None  # type: ignore[assignment]
-    import_packages(["sklearn.utils.fixes"])
+    prepare_forks = pkgutil.resolve_name(prepare)
     del sys.modules["pandas"]
     import_packages(packages)
-    pkgutil.resolve_name(prepare)()
+    prepare_forks()
     gc.collect()
     gc.enable()
     with suppress(EOFError, OSError):
@@ -274,7 +274,9 @@ def _run(call: bytes, line: int, control: Connection) -> int:
         control.close()
         _make_call(call, line)
     os.close(line)
-    ended = os.pidfd_open(child) if sys.platform == "linux" else None
+    ended = None
+    with suppress(AttributeError, OSError):  # Linux has it since version 5.3
+        ended = os.pidfd_open(child)
     try:
         while True:
             ready = wait([control, *filter(None, [ended])], None if ended else POLL_SECONDS)
