@@ -690,7 +690,6 @@ def draw_budgets(docs):
 
 MEASURED = {
     "O1": "claims.md#table-4-of-the-jmlr-paper",
-    "O2": "claims.md#table-5-of-the-jmlr-paper",
     **dict.fromkeys(("D1", "D2", "D5"), "claims.md#tables-1-and-2-of-deep-ranking"),
     **dict.fromkeys(("D3", "D4"), "tables/judgements.md#sampling-of-deep-ranking"),
     "K1": "tables/keel.md",
