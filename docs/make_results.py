@@ -224,7 +224,7 @@ def make_published(spec, folder):
     name, k = (part.strip() for part in spec.split(";"))
     published = pd.read_csv(PUBLISHED).query("k == @k", local_dict={"k": int(k)})
     theirs = published.set_index(["table", "learner"])["accuracy"]
-    column = f"classification accuracy@{k}"
+    column = f"knn-classification accuracy@{k}"
     files = sorted(folder.glob(f"{name}/*.csv"))
     of_files = {path.stem: read_rows(folder, f"{name}/{path.stem}", [column]) for path in files}
     learners = next(iter(of_files.values()))["learner"].tolist()
