@@ -323,8 +323,9 @@ def web_growth(of: str, below: float = math.inf, least: int = 1) -> Effect:
         exponents = _exponents(pd.DataFrame(points), "seed", "n_images", of) if points else {}
         yield Measured(WEB_SCALE, pd.Series(exponents, dtype=np.float64))
 
-    where = f"from {least:,} images on" if least > 1 else "images"
-    return Effect(f"exponent of the {WORDS[of]} of OASIS over {where}", measured, below=below)
+    of_many = f", from {least:,} on" if least > 1 else ""
+    what = f"exponent of the {WORDS[of]} of OASIS over images{of_many}"
+    return Effect(what, measured, below=below)
 
 
 def saturation(values: Mapping[int, float]) -> float:
