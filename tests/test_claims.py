@@ -20,7 +20,6 @@ from oasis_bench.claims import (
     CHANGES,
     CLAIMS,
     Claim,
-    claim as claim_module,
     decide,
     experiments,
     measured_effects,
@@ -32,6 +31,7 @@ from oasis_bench.claims.claim import (
     last_over_first,
     of_trials,
     on_curve,
+    operations_of,
     saturation,
     stored_runs,
     times_as_long,
@@ -226,13 +226,12 @@ def test_the_exponent_of_growth_is_that_of_the_power_law(tmp_path):
     assert found.values.tolist() == pytest.approx([1.5, 1.5])
 
 
-def test_operations_are_the_products_of_entries_of_the_sampled_triplets(tmp_path, monkeypatch):
+def test_operations_are_the_products_of_entries_of_the_sampled_triplets(tmp_path):
     """Counted here one by one, in outer products of dense rows."""
-    monkeypatch.setattr(claim_module, "N_COUNTED", 50)
     run = make_run(tmp_path, [fake_trial("OASIS")])
     options = {"visterms": 400, "n_images": 300}
     e = replace(run.info.experiment, dataset="web-scale", dataset_options=options)
-    found = claim_module.operations_of(replace(run, info=replace(run.info, experiment=e)))(3)
+    found = operations_of(replace(run, info=replace(run.info, experiment=e)), 50)(3)
     rows = Registry.load().open_dataset("web-scale", options).load()
     sampler = RelevanceTripletSampler(rows.y, seed_state(3))
     X = rows.X.toarray()
@@ -267,7 +266,10 @@ def test_the_exponents_of_trainings_are_those_of_their_seed(tmp_path):
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({**record, "provenance": {}, "version": 1}))
     runs, left_out = stored_runs(tmp_path)
-    for of, expected in (("seconds a step", [0.5, 1.0]), ("steps to saturation", [2.0, 2.0])):
+    for of, expected in (
+        ("CPU seconds of a step", [0.5, 1.0]),
+        ("steps to saturation", [2.0, 2.0]),
+    ):
         for least in (1, 100):
             (found,) = web_growth(of, least=least).measured(runs["web-scale"])
             assert found.values.tolist() == pytest.approx(expected)

@@ -113,7 +113,7 @@ def test_published_figures_stand_in_brackets(tmp_path):
     """Published, in published/knn_keel.csv: iris, k = 3, Euclidean .9533; nothing of OASIS."""
     (tmp_path / "keel").mkdir()
     rows = pd.DataFrame({"learner": ["Euclidean", "OASIS"], "mean": [0.95, 0.9612]})
-    rows = rows.assign(subset="all", task="classification", measure="accuracy", k=3, planned=10)
+    rows = rows.assign(subset="all", task="knn-classification", measure="accuracy", k=3, planned=10)
     rows = rows.assign(command="run --output runs/keel", started="2026-11-22T01", commit="abc")
     rows.to_csv(tmp_path / "keel" / "iris.csv", index=False)
     page = "<!-- published: keel; 3 -->\n<!-- end of results -->\n"

@@ -34,23 +34,11 @@ analysis_of = lru_cache(maxsize=16)(RunAnalysis)
 
 Float64Array = npt.NDArray[np.float64]
 
-COST, OPERATIONS = "fit_cpu_seconds", "operations"
-STEP_COST, STEPS = "seconds a step", "steps to saturation"
-WORDS = {
-    COST: "CPU seconds of a fit",
-    OPERATIONS: "operations of a step",
-    STEP_COST: "CPU seconds of a step",
-    STEPS: "steps to saturation",
-    "n_features": "features",
-}
+COST, OPERATIONS = "fit_cpu_seconds", "operations of a step"
+STEP_COST, STEPS = "CPU seconds of a step", "steps to saturation"
+WORDS = {COST: "CPU seconds of a fit", "n_features": "features"}
 WEB_SCALE = "web-scale"
 """The command whose records decide a claim; the verb `paper` does not run it."""
-
-N_COUNTED = 100_000
-"""Triplets whose operations are counted."""
-
-LITTLE = 0.05
-"""Share of the gain over W = I: where twice as many steps add less, mAP is saturated."""
 
 LEVEL = PairedInterval.LEVEL
 
@@ -280,15 +268,15 @@ def growth(learner: str, size: str, of: str = COST, below: float = math.inf) -> 
                 own.assign(**{of: own["partition"].map(operations_of(run))})
                 for own, run in zip(trials, runs.values(), strict=True)
             ]
-        exponents = _exponents(pd.concat(trials), "partition", size, of)
         first, *_, last = runs
-        yield Measured(f"{first} to {last}", pd.Series(exponents, dtype=np.float64))
+        exponents = _exponents(pd.concat(trials), "partition", size, of)
+        yield Measured(f"{first} to {last}", exponents)
 
-    what = f"exponent of the {WORDS[of]} of {learner} over {WORDS[size]}"
+    what = f"exponent of the {WORDS.get(of, of)} of {learner} over {WORDS[size]}"
     return Effect(what, measured, below=below, of_time=of == COST)
 
 
-def operations_of(run: StoredRun) -> Callable[[int], float]:
+def operations_of(run: StoredRun, n_triplets: int = 100_000) -> Callable[[int], float]:
     """Return the mean of nnz(q) (nnz(p) + nnz(n)) by the seed of the triplets (JMLR 2010, 2.2).
 
     The triplets are sampled as OASIS does, from the images of a run on sparse rows.
@@ -298,14 +286,13 @@ def operations_of(run: StoredRun) -> Callable[[int], float]:
     lengths = np.diff(rows.X.indptr).astype(float)
 
     def count(seed: int) -> float:
-        triplets = RelevanceTripletSampler(rows.y, seed_state(seed)).draw(N_COUNTED)
-        q, p, n = lengths[triplets].T
+        q, p, n = lengths[RelevanceTripletSampler(rows.y, seed_state(seed)).draw(n_triplets)].T
         return float((q * (p + n)).mean())
 
     return count
 
 
-def web_growth(of: str, below: float = math.inf, least: int = 1) -> Effect:
+def web_growth(of: str, least: int, below: float = math.inf) -> Effect:
     """Make the effect of the exponent over images of OASIS in the trainings of `web-scale`.
 
     It is of the seconds of a step, or of the steps to saturation, on `least` images or more; a
@@ -313,43 +300,42 @@ def web_growth(of: str, below: float = math.inf, least: int = 1) -> Effect:
     """
 
     def measured(runs: Mapping[str, TrainingRecord]) -> Iterator[Measured]:
-        points = [
-            {"seed": record.training.seed, "n_images": record.training.n_images}
-            | {STEP_COST: record.checkpoints[-1].cpu_seconds / record.n_steps_done}
-            | {STEPS: saturation({c.n_steps: c.mean_average_precision for c in record.checkpoints})}
-            for record in runs.values()
-            if record.training.n_images >= least
-        ]
-        exponents = _exponents(pd.DataFrame(points), "seed", "n_images", of) if points else {}
-        yield Measured(WEB_SCALE, pd.Series(exponents, dtype=np.float64))
+        points = []
+        for record in runs.values():
+            curve = {it.n_steps: it.mean_average_precision for it in record.checkpoints}
+            step = record.checkpoints[-1].cpu_seconds / record.n_steps_done
+            points.append((record.training.seed, record.training.n_images, step, saturation(curve)))
+        frame = pd.DataFrame(points, columns=["seed", "n_images", STEP_COST, STEPS])
+        frame = frame[frame["n_images"] >= least]
+        yield Measured(WEB_SCALE, _exponents(frame, "seed", "n_images", of))
 
-    of_many = f", from {least:,} on" if least > 1 else ""
-    what = f"exponent of the {WORDS[of]} of OASIS over images{of_many}"
+    what = f"exponent of the {of} of OASIS over images, from {least:,} on"
     return Effect(what, measured, below=below)
 
 
-def saturation(values: Mapping[int, float]) -> float:
-    """Return the steps from which twice as many add less than 5 % of the gain so far, or NaN.
+def saturation(values: Mapping[int, float], little: float = 0.05) -> float:
+    """Return the steps from which twice as many add `little` of the gain over W = I so far, or NaN.
 
     `values` are of mAP by steps, from 0 on.  The added shares are interpolated over the logarithm
     of steps.
     """
     steps = [n for n in values if n > 0 and 2 * n in values and values[n] > values[0]]
     added = [(values[2 * n] - values[n]) / (values[n] - values[0]) for n in steps]
-    few = [i for i, share in enumerate(added) if share < LITTLE]
+    few = [i for i, share in enumerate(added) if share < little]
     if not few:
         return math.nan
     ends = slice(max(few[0] - 1, 0), few[0] + 1)
-    return float(np.exp(np.interp(-LITTLE, -np.array(added[ends]), np.log(steps[ends]))))
+    return float(np.exp(np.interp(-little, -np.array(added[ends]), np.log(steps[ends]))))
 
 
-def _exponents(points: pd.DataFrame, by: str, size: str, of: str) -> dict[Any, float]:
+def _exponents(points: pd.DataFrame, by: str, size: str, of: str) -> pd.Series[float]:
     """Fit the exponent of a column over a size, for each group that has more than one size."""
-    return {
+    exponents = {
         group: float(np.polyfit(np.log(own[size].astype(float)), np.log(own[of]), 1)[0])
         for group, own in points.dropna(subset=[of]).groupby(by)
         if own[size].nunique() > 1
     }
+    return pd.Series(exponents, dtype=np.float64)
 
 
 def from_published(learner: str, within: float) -> Effect:
@@ -445,9 +431,8 @@ class Claim:
 
 
 KINDS: dict[str, Callable[..., Effect]] = {
-    **{make.__name__: make for make in (gain, training_gain, last_over_first, gap)},
-    **{make.__name__: make for make in (times_as_long, growth, web_growth)},
-    **{make.__name__: make for make in (of_trials, from_published)},
+    **{make.__name__: make for make in (gain, training_gain, last_over_first, gap, growth)},
+    **{make.__name__: make for make in (times_as_long, web_growth, of_trials, from_published)},
     "judged": partial(gain, measure="similarity precision", task="judged-triplets"),
     "recognised": partial(gain, measure="mean recognition by Frome's rule", task="classification"),
     "saturated": partial(on_curve, number=_saturated),
@@ -521,14 +506,13 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]
     dict
         By experiment why its runs do not count.
     """
-    found: dict[str, dict[str, Any]] = {}
-    reasons: dict[str, str] = {}
+    found, reasons = {}, {}
     for name in experiments():
         values = read_experiment(name).one_for_each_value()
         paths = [f"{name}/{value}" for value in values] or [name]
         here = [path for path in paths if has_run(folder / path)]
         try:
-            runs = {path: read_run(folder / path) for path in here}
+            runs: dict[str, Any] = {path: read_run(folder / path) for path in here}
         except UsageError as error:
             reasons[name] = str(error)
             continue
@@ -537,12 +521,11 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]
                 reasons[name] = "not finished"
         else:
             found[name] = runs
-    if (folder / WEB_SCALE).is_dir():
-        records = TrainingRecord.read_all(folder / WEB_SCALE)
-        if any(record.n_steps_done < record.training.n_steps for record in records):
-            reasons[WEB_SCALE] = "not finished"
-        else:
-            found[WEB_SCALE] = {record.training.name: record for record in records}
+    records = TrainingRecord.read_all(folder / WEB_SCALE)
+    if any(record.n_steps_done < record.training.n_steps for record in records):
+        reasons[WEB_SCALE] = "not finished"
+    elif records:
+        found[WEB_SCALE] = {record.training.name: record for record in records}
     return found, reasons
 
 

@@ -160,7 +160,7 @@ class Classification(Task):
     )
     split = "seen-classes"
     gallery = "training"
-    measures: ClassVar[tuple[str, ...]] = (ACCURACY, BY_FROME, RECOGNITION, RECOGNITION_BY_FROME)
+    measures = (ACCURACY, BY_FROME, RECOGNITION, RECOGNITION_BY_FROME)
     ks: ClassVar = {ACCURACY: VOTERS, RECOGNITION: VOTERS}
     votes: ClassVar = NeighbourVotes
 
@@ -171,7 +171,7 @@ class Classification(Task):
     def evaluation(self, truth: Truth, ties: Numbers, measures: Measures = None) -> NeighbourVotes:
         """Make the evaluation; `truth` holds the labels of test and training items."""
         y, training = np.asarray(truth.y), np.asarray(truth.training)
-        return self.votes(y, training, ties, self.measures if measures is None else measures)
+        return self.votes(y, training, ties, measures)
 
 
 class KNeighborsClassification(Classification):
@@ -182,6 +182,4 @@ class KNeighborsClassification(Classification):
 
     name = "knn-classification"
     summary = "classification, with tied votes for the first class, as scikit-learn has it"
-    citation = "Cover & Hart (1967), Nearest neighbor pattern classification; scikit-learn"
-    measures = (ACCURACY, RECOGNITION)
     votes = FirstOfTied
