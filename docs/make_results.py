@@ -509,7 +509,7 @@ def variance_of_tasks(specs, folder):
     """Return the shares of variance by task, over the metrics that have both uses."""
     parts = {}
     for spec in specs.split(";"):
-        if (board := leaderboard(spec.strip(), folder)) is None:
+        if (board := compared(spec.strip(), folder)) is None:
             continue
         uses = [board.of_use(use)[board.metrics] for use in ("direct", "posterior")]
         known = (uses[0] + uses[1]).dropna(axis=1, how="all").dropna()
