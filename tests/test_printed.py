@@ -86,14 +86,14 @@ PLUGIN = f"""
 import numpy as np
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.plugins.dataset import Dataset, DescribedColumn, Description
 from oasis_bench.tasks.retrieval import Retrieval
 
 class Own(Dataset):
     name = summary = citation = licence = home = items = {EVIL!r} + "data"
 
     def description(self):
-        return [self.name]
+        return Description([DescribedColumn(self.name, self.name, None)], 1, [self.name])
 
     def location(self):
         return self.name
