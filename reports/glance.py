@@ -31,7 +31,11 @@ CLASSES, PICTURES = 20, 6
 
 
 def write_glance(
-    page: Path, title: str, facts: Mapping[str, str], described: Description, rows: LabelledRows
+    page: Path,
+    title: str,
+    facts: Mapping[str, str],
+    described: Description,
+    rows: LabelledRows | None = None,
 ) -> Path:
     """Write a page about a data set.
 
@@ -45,8 +49,9 @@ def write_glance(
         What ``data describe`` prints of the rows.
     described : Description
         The columns of a table.
-    rows : LabelledRows
-        Copies of rows are counted in them, and their pictures are shown.
+    rows : LabelledRows, optional
+        Copies of rows are counted in them, and their pictures are shown.  None: they cannot be
+        read yet, and `facts` says why.
 
     Returns
     -------
@@ -65,10 +70,10 @@ def write_glance(
         "glance.html.j2",
         title=title,
         facts=facts,
-        remarks=[*described.remarks, *_about_copies(rows)],
+        remarks=[*described.remarks, *(_about_copies(rows) if rows else ())],
         columns=columns,
         n_more=described.n_columns - len(columns),
-        pictures=[*_pictures(rows)],
+        pictures=[*_pictures(rows)] if rows else [],
     )
 
 

@@ -74,3 +74,16 @@ def test_pictures_of_each_class_are_shown(describe, tmp_path):
     shown = re.findall(r'<img src="data:image/jpeg;base64,[^"]+" alt="(\w+)">', page)
     assert shown == ["cats"] * 6 + ["dogs"] * 3
     assert not re.search(r"(src|href)=.?(?!data:|#)\w", page)  # it works offline
+
+
+def test_a_table_that_cannot_be_used_yet_has_its_page(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,kind\n1,x\nk.A.,y\n3,x\n4,y\n")
+    page = tmp_path / "page.html"
+    words = ["data", "describe", str(tmp_path / "t.csv"), "--label", "kind", "--output", str(page)]
+    assert main(words) == 2
+    told = capsys.readouterr()
+    assert told.out.endswith(f"page: {page}\n")
+    reason = "1 column is not numeric: &#39;a&#39;: &#39;k.A.&#39;"
+    assert reason in page.read_text()
+    assert unescape(reason) in told.err
+    assert bars(page.read_text(), "kind") == [(1, "x: 2 rows"), (1, "y: 2 rows")]

@@ -86,13 +86,22 @@ def data_load(options: argparse.Namespace) -> int:
             print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
             return 0
         print(*described.lines(), sep="\n", end="\n" * bool(described.n_columns))
-    with closing(ProgressDisplay()) as display:
-        rows = dataset.load_checked(display.download)
+    page = options.output if options.verb == "data describe" else None
+
+    def write(*what: Any) -> Any:
+        return load_reports().write_glance(page, Path(options.dataset).name, *what)
+
+    try:
+        with closing(ProgressDisplay()) as display:
+            rows = dataset.load_checked(display.download)
+    except UsageError as error:
+        if page and described.n_columns:
+            print(f"page: {write({'cannot be used yet': str(error)}, described)}", flush=True)
+        raise
     facts = facts_of_rows(dataset, rows)
     _print_facts(facts, partial(_counts, rows))
-    if options.verb == "data describe" and options.output:
-        write = load_reports().write_glance
-        print(f"page: {write(options.output, Path(options.dataset).name, facts, described, rows)}")
+    if page:
+        print(f"page: {write(facts, described, rows)}")
     return 0
 
 
