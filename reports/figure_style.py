@@ -274,7 +274,7 @@ def draw_legend(
     ]
     entries += others.items()
     longest = max(len(label) for label, _ in entries)
-    column = 0.5 + 0.068 * longest
+    column = 0.5 + 0.073 * longest
     columns = max(1, min(len(entries), int(LEGEND_WIDTH / column)))
     rows = -(-len(entries) // columns)
     picture = figure.add_picture(columns * column, LEGEND_ROW * rows + 0.15)
