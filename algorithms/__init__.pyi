@@ -29,9 +29,7 @@ from .metric_learn import (
     MetricLearnNCA as MetricLearnNCA,
 )
 from .mmc import MMC as MMC
-from .nca import (
-    NCA as NCA,
-)
+from .nca import NCA as NCA
 from .oasis import OASIS as OASIS
 from .oasis_parallel import (
     AveragedOASIS as AveragedOASIS,

@@ -459,7 +459,8 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
         self._validate_params()
         X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
-        X, y = self._without_small_classes(X, y)
+        if self._least_in_class > 1:
+            X, y = self._without_small_classes(X, y)
         self._check(X, y)
         with shared.within():
             self._fit(shared(without_offset, X), y)
@@ -486,10 +487,11 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
                 f"{self.name} needs at least {self._least_classes} classes, "
                 f"but y has 1 class ({classes[0]!s})"
             )
-        if counts.max() < self._least_in_largest:
+        least = max(self._least_in_largest, self._least_in_class)
+        if counts.max() < least:
             raise ValueError(
                 f"each of the {len(classes)} classes has 1 row, but {self.name} needs a class of "
-                f"at least {self._least_in_largest} rows: are these labels, or numbers to predict?"
+                f"at least {least} rows: are these labels, or numbers to predict?"
             )
         n_rows, n_features = X.shape
         number_bytes = np.dtype(self._matrix_type or X.dtype).itemsize

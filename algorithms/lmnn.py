@@ -134,7 +134,6 @@ class LMNN(LabelLearner):
     """On six tables of KEEL, tuning with this tolerance loses at most .0003 of validation mAP."""
 
     _least_in_class: ClassVar[int] = 2
-    _least_in_largest: ClassVar[int] = 2
 
     n_neighbors: Count = 3
     pull_weight: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5

@@ -115,7 +115,6 @@ class MCML(LabelLearner):
     rotation_invariant: ClassVar = True
 
     _least_in_class: ClassVar[int] = 2
-    _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer rows, or lower n_axes"
 
     n_axes: Count | None = None

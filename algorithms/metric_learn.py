@@ -58,8 +58,10 @@ class MetricLearnAdapter(LabelLearner):
     _estimator: ClassVar[type]
 
     def _fit(self, X: Any, y: Any) -> None:
+        # Class numbers count from 0: metric-learn leaves out negative ones.
         _, numbers, counts = np.unique(y, return_inverse=True, return_counts=True)
-        found = self._learn(X.astype(np.float64, copy=False), numbers, counts)
+        rows, data = X.astype(np.float64, copy=False), f"{len(X)} rows of {len(counts)} classes"
+        found = self._solved(self._estimator(**self._arguments(counts)), rows, numbers, data)
         self.components_ = self._finite(found, f"{len(X)} rows")
 
     def _finite(self, found: FloatArray, data: str) -> FloatArray:
@@ -73,7 +75,7 @@ class MetricLearnAdapter(LabelLearner):
         if not np.ptp(X, axis=0).any():
             raise ValueError(f"all {len(X)} rows are equal: {self.name} needs rows that differ")
 
-    def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
+    def _arguments(self, counts: Counts) -> dict[str, Any]:
         """Return the arguments of metric-learn's estimator."""
         return self._params_of(self._estimator)
 
@@ -81,11 +83,6 @@ class MetricLearnAdapter(LabelLearner):
         """Return those of the parameters that an estimator of metric-learn has."""
         known = inspect.signature(estimator).parameters  # not each has a random_state
         return {name: v for name, v in self.get_params(deep=False).items() if name in known}
-
-    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
-        """Return L; `y` holds class numbers from 0 on: metric-learn leaves out negative ones."""
-        solver = self._estimator(**self._arguments(X.shape[1], counts))
-        return self._solved(solver, X, y, f"{len(X)} rows of {len(counts)} classes")
 
     def _solved(self, solver: Any, X: FloatArray, y: Counts, data: str) -> FloatArray:
         """Return the L of an estimator of metric-learn on rows and labels, or pairs and signs."""
@@ -141,7 +138,6 @@ class MetricLearnLMNN(MetricLearnAdapter):
 
     _estimator: ClassVar = metric_learn.LMNN
     _least_in_class: ClassVar = 2
-    _least_in_largest: ClassVar = 2
 
     n_neighbors: Count = 3
     regularization: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
@@ -153,9 +149,9 @@ class MetricLearnLMNN(MetricLearnAdapter):
         # Two (impostors, d) arrays, with all n^2 (c - 1) / 2 c pairs of different classes.
         return n**2 * (d + 6) * (c - 1) // c
 
-    def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
-        n_neighbors = possible_neighbours(self.n_neighbors, int(counts.min()), stacklevel=5)
-        return {**super()._arguments(n_features, counts), "n_neighbors": n_neighbors}
+    def _arguments(self, counts: Counts) -> dict[str, Any]:
+        n_neighbors = possible_neighbours(self.n_neighbors, int(counts.min()), stacklevel=4)
+        return {**super()._arguments(counts), "n_neighbors": n_neighbors}
 
 
 class MetricLearnNCA(MetricLearnAdapter):

@@ -30,6 +30,7 @@ from oasis_bench.experiment import (
     LearnerSpec,
     changed,
     model_experiment,
+    on_corpora,
     read_experiment,
     task_of_judgements,
 )
@@ -138,6 +139,8 @@ def _refuse_given(options: argparse.Namespace, names: Iterable[str], why: str) -
 def experiment_of(options: argparse.Namespace) -> Experiment:
     """Read the experiment and apply the options of the command line."""
     experiment = options.experiment or read_experiment("default")
+    if options.corpora is not None:
+        experiment = on_corpora(experiment, options.corpora)
     dataset = experiment.dataset if options.dataset is None else options.dataset
     given, names = data_options(options, dataset), options.algorithms
     if names == [EVERY_LEARNER]:
@@ -153,7 +156,6 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
         learners=None if names is None else {it: known.get(it, LearnerSpec(it)) for it in names},
         quick=options.quick,
         params=options.params,
-        corpora=options.corpora,
     )
 
 

@@ -6,6 +6,7 @@ from .data_use import (
 from .file import (
     built_in_names as built_in_names,
     changed as changed,
+    on_corpora as on_corpora,
     read_experiment as read_experiment,
     tasks_by_option as tasks_by_option,
 )

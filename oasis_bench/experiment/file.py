@@ -142,7 +142,6 @@ def changed(
     title: str | None = None,
     quick: bool = False,
     params: Sequence[str] = (),
-    corpora: Sequence[str] | None = None,
 ) -> Experiment:
     """Return an experiment with the changes that a user has given.
 
@@ -151,15 +150,10 @@ def changed(
     An option of the data set may set the task (`TASK_OF_OPTION`).  A `budget` or `memory` in
     `given` is for all learners.  With `quick`, settings that are not given are those of a quick
     run.  `params` are hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to
-    search.  Of a suite only the named `corpora` are run.
+    search.
     """
     e, usual = experiment, Experiment.settings()
     changes = _quick(e) if quick else {}
-    if corpora is not None:
-        if not e.corpora:
-            raise UsageError(f"{spelled('corpora')} is for a suite: name it as the experiment")
-        _refuse_unknown("corpus", corpora, e.corpora)
-        changes["corpora"] = {name: e.corpora[name] for name in corpora}
     options = e.dataset_options
     is_other = dataset is not None and dataset != e.dataset
     if is_other:
@@ -184,6 +178,16 @@ def changed(
     }
     limits = {name: given[name] for name in LearnerSpec.LIMITS if name in given}
     return replace(e, **changes).limited(limits)
+
+
+def on_corpora(suite: Experiment, names: Sequence[str]) -> Experiment:
+    """Return a suite on the named corpora alone, also where a quick run has others."""
+    if not suite.corpora:
+        raise UsageError(f"{spelled('corpora')} is for a suite: name it as the experiment")
+    _refuse_unknown("corpus", names, suite.corpora)
+    corpora = {name: suite.corpora[name] for name in names}
+    quick = {name: value for name, value in suite.quick.items() if name != "corpora"}
+    return replace(suite, corpora=corpora, quick=quick)
 
 
 def tasks_by_option(dataset_options: Mapping[str, Any]) -> dict[str, Any]:

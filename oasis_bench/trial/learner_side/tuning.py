@@ -205,7 +205,16 @@ class Tuning:
             (scaling, params), n_steps = fit[0].candidate, fit[1]
             place, of_folds = self._place(scaling), {}
             jobs = deque(
-                FoldJob(0, fold, fold, scaling, params, None, n_steps, is_winner=True)
+                FoldJob(
+                    number=0,
+                    lane=fold,
+                    fold=fold,
+                    scaling=scaling,
+                    params=params,
+                    start=None,
+                    stop=n_steps,
+                    is_winner=True,
+                )
                 for fold in range(self._n_folds)
             )
             for job, values in place.done(jobs):
