@@ -38,7 +38,6 @@ from .oasis_parallel import (
 from .oasis_symmetric import (
     CosineOASIS as CosineOASIS,
     DissimOASIS as DissimOASIS,
-    LogDetOASIS as LogDetOASIS,
     OnlineProjOASIS as OnlineProjOASIS,
     ProjOASIS as ProjOASIS,
     PsdOASIS as PsdOASIS,

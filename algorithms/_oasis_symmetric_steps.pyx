@@ -1,23 +1,16 @@
-"""Kernel: steps of Online-Proj-OASIS, Dissim-OASIS and LogDet-OASIS over given triplets.
+"""Kernel: steps of Online-Proj-OASIS and Dissim-OASIS over given triplets.
 
 Each step forms two sparse vectors from its rows, dense or CSR alike: their non-zero entries, and
-the same spread out over d numbers.  Cost is then non-zeros times non-zeros, but d^2 for LogDet,
-whose update is dense.  Nothing here is checked: `oasis_symmetric.py` does that.
+the same spread out over d numbers.  Cost is then non-zeros times non-zeros.  Nothing here is
+checked: `oasis_symmetric.py` does that.
 The readable twin is `tests/oasis_twins.py`.
 """
 
-from libc.math cimport sqrt
 from libc.stdint cimport int32_t
 
 from _rows cimport (
     SPREAD, axpy_dense, axpy_sparse, clear, dot_dense, dot_sparse, index, real, squared_norm,
 )
-
-# A LogDet step stays below the root of D, where A would be infinite, and is halved until D is
-# above this share of its first factor, so that rounding cannot take it past the root.
-cdef double BELOW_ROOT = 1 - 1e-9
-cdef double LEAST_LEFT = 1e-6
-
 
 def step(
     const real[:, ::1] X,               # IN: (n, d) where rows are dense, else (0, 0)
@@ -55,37 +48,6 @@ def step(
     return n_updates
 
 
-def step_logdet(
-    const real[:, ::1] X,               # IN: rows as above
-    const real[::1] data,               # IN
-    const index[::1] indices,           # IN
-    const index[::1] indptr,            # IN
-    const Py_ssize_t[:, ::1] triplets,  # IN: (m, 3) query, positive, negative
-    double eta,                         # IN
-    double margin,                      # IN
-    double[:, ::1] A,                   # INOUT: (d, d), symmetric positive definite
-    double[:, ::1] products,            # work space: (2, d), A z+ and A z-
-    real[:, ::1] spread,                # work space: (2, d), zeros: z+ and z- ...
-    real[:, ::1] values,                # work space: (2, d) ... their entries ...
-    int32_t[:, ::1] columns,            # work space: (2, d) ... and where those stand
-):
-    """Apply the triplets in order; return how many of them changed A."""
-    cdef Py_ssize_t m, q, n_updates = 0
-    cdef Py_ssize_t count[2]
-    with nogil:
-        for m in range(triplets.shape[0]):
-            q = triplets[m, 0]
-            count[0] = load(
-                X, data, indices, indptr, q, triplets[m, 1], spread, values, columns, 0
-            )
-            count[1] = load(
-                X, data, indices, indptr, q, triplets[m, 2], spread, values, columns, 1
-            )
-            n_updates += logdet(A, eta, margin, products, spread, values, columns, count)
-            clear_both(spread, columns, count)
-    return n_updates
-
-
 cdef inline bint online_proj(
     real[:, ::1] W, double aggressiveness,
     real[:, ::1] spread, real[:, ::1] values, int32_t[:, ::1] columns, const Py_ssize_t* count,
@@ -117,85 +79,6 @@ cdef inline bint dissim(
     add(W, 0, 0, -tau, spread, values, columns, count)
     add(W, 1, 1, tau, spread, values, columns, count)
     return True
-
-
-cdef inline bint logdet(
-    double[:, ::1] A, double eta, double margin, double[:, ::1] products,
-    real[:, ::1] spread, real[:, ::1] values, int32_t[:, ::1] columns, const Py_ssize_t* count,
-) noexcept nogil:
-    """A^-1 += alpha (z+z+' - z-z-'), the two vectors z+ = q - p and z- = q - n."""
-    cdef Py_ssize_t i, k, d = A.shape[0]
-    cdef double p = 0, n = 0, c = 0, alpha, shrink, left, grow
-    cdef double* u = &products[0, 0]
-    cdef double* w = &products[1, 0]
-    if gradient_norm(spread, values, columns, count) <= 0:
-        return False
-    for k in range(2):
-        for i in range(d):
-            products[k, i] = 0
-        for i in range(count[k]):  # A is symmetric: its rows are its columns
-            axpy_dense(&products[k, 0], &A[columns[k, i], 0], d, values[k, i])
-    for i in range(count[0]):
-        p += values[0, i] * u[columns[0, i]]
-        c += values[0, i] * w[columns[0, i]]
-    for i in range(count[1]):
-        n += values[1, i] * w[columns[1, i]]
-    if margin + p - n <= 0:
-        return False
-    alpha = implicit_step(p, n, max(p * n - c * c, 0), eta, margin)
-    # The rank-2 Woodbury update as two of rank 1, A - uu' + ww': A stays symmetric to the bit.
-    shrink = alpha / (1 + alpha * p)
-    left = 1 - alpha * (n - shrink * c * c)
-    while left < LEAST_LEFT:
-        alpha /= 2
-        shrink = alpha / (1 + alpha * p)
-        left = 1 - alpha * (n - shrink * c * c)
-    grow = sqrt(alpha / left)
-    for i in range(d):
-        w[i] = grow * (w[i] - shrink * c * u[i])
-    shrink = sqrt(shrink)
-    for i in range(d):
-        u[i] *= shrink
-    for i in range(d):
-        axpy_dense(&A[i, 0], u, d, -u[i])
-        axpy_dense(&A[i, 0], w, d, w[i])
-    return True
-
-
-cdef inline double implicit_step(
-    double p, double n, double g, double eta, double margin
-) noexcept nogil:
-    """Solve alpha = eta (m + D'/D) for D = 1 + alpha (p - n) - alpha^2 g, by Newton's method.
-
-    D'/D is p' - n', the squared distances after the step.  It falls from p - n to minus infinity
-    on the way to the first root of D (D is concave), so the solution exists and is the only one.
-    """
-    cdef double slope = p - n, low = 0, high = eta * (margin + max(slope, 0))
-    cdef double root, alpha, D, change, excess, next_alpha
-    cdef int trial
-    if g > 0:
-        root = sqrt(slope * slope + 4 * g)
-        # the two forms are equal: each is taken where it cancels nothing
-        root = (root + slope) / (2 * g) if slope > 0 else 2 / (root - slope)
-        high = min(high, root * BELOW_ROOT)
-    elif slope < 0:
-        high = min(high, -BELOW_ROOT / slope)
-    alpha = high / 2
-    for trial in range(100):
-        D = 1 + alpha * (slope - alpha * g)
-        change = (slope - 2 * alpha * g) / D
-        excess = eta * (margin + change) - alpha
-        if excess > 0:
-            low = alpha
-        else:
-            high = alpha
-        next_alpha = alpha + excess / (eta * (2 * g / D + change * change) + 1)
-        if not low <= next_alpha <= high:
-            next_alpha = (low + high) / 2
-        if abs(next_alpha - alpha) <= 1e-16 * alpha:
-            return next_alpha
-        alpha = next_alpha
-    return alpha
 
 
 cdef inline double product(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field, fields
 from numbers import Integral, Real
@@ -113,7 +113,7 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
     rotation_invariant: ClassVar = True
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
-    with_transform: ClassVar = "PsdOASIS, CosineOASIS or LogDetOASIS, its positive variants"
+    with_transform: ClassVar = "PsdOASIS or CosineOASIS, its positive variants"
     takes_triplets: ClassVar = True
 
     _learned: ClassVar[str] = "bilinear_matrix_"
@@ -375,47 +375,6 @@ class LearnerOfKinds(HyperParameters, kw_only=True):
                     "are needed, as in training"
                 )
         return [kind.means() for kind in chosen.kinds.values()]
-
-
-class LogDetLearner(TripletLearner, MahalanobisLearner):
-    """A learner of M = L'L by steps on M that keep it positive definite, from M = I.
-
-    Attributes
-    ----------
-    mahalanobis_matrix_ : ndarray of shape (n_features, n_features)
-        M, in double precision.
-    components_ : ndarray of shape (n_components, n_features)
-        L, in the precision of the rows.
-    """
-
-    # .08 is the best of the paper's .02 to .32 (JMLR 2010, 5.3.2): factors of 4, up by three (5.12
-    # was tuned on two of three folds of iris), and down by two, then by 16 (.00125 was tuned in 12
-    # of 21 partitions of tables: docs/fair-comparison.md).
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "eta": (0.08, 5e-6, 8e-5, 0.00125, 0.005, 0.02, 0.32, 1.28, 5.12, 20.5)
-    }
-
-    _learned: ClassVar[str] = "mahalanobis_matrix_"
-    _matrix_type: ClassVar[type[np.floating] | None] = np.float64
-    eta: Positive = 0.08
-    mahalanobis_matrix_: npt.NDArray[np.float64] = field(init=False)
-
-    @staticmethod
-    @abstractmethod
-    def _factor(M: npt.NDArray[np.float64]) -> FloatArray:
-        """Return an L with L'L = M."""
-
-    def _start(self, X: Any) -> None:
-        super()._start(X)
-        self.components_ = self.mahalanobis_matrix_
-        self.mahalanobis_matrix_ = np.eye(X.shape[1])
-
-    def _precision(self) -> npt.DTypeLike:
-        return self.components_.dtype
-
-    def _finish(self, X: Any = None) -> None:
-        factor = self._factor(self.mahalanobis_matrix_)
-        self.components_ = factor.astype(self.components_.dtype, copy=False)
 
 
 class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):

@@ -1,7 +1,7 @@
 """OASIS with a symmetric W: projected after learning, after each update, or by its score.
 
-Also those with a positive semi-definite W: projected, or kept so by the LogDet divergence; and the
-cosine of rows that such a W embeds, from I or from rows whitened within classes.
+Also those with a positive semi-definite W, by projection; and the cosine of rows that such a W
+embeds, from I or from rows whitened within classes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
 import oasis_bench.algorithms._oasis_symmetric_steps as _oasis_symmetric
-from oasis_bench.algorithms.base import Count, LogDetLearner, Positive, TripletLearner
+from oasis_bench.algorithms.base import Count, Positive, TripletLearner
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray, InnerProducts, LinearMap, blocks
@@ -318,71 +318,6 @@ class PsdOASIS(Factored, OASIS):
     def _finish(self, X: Any = None) -> None:
         super()._finish(X)
         self.bilinear_matrix_ = self.components_.T @ self.components_
-
-
-class LogDetOASIS(LogDetLearner):
-    r"""LogDet-OASIS: a Mahalanobis distance from triplets, positive definite without projection.
-
-    LogDetOASIS starts from A = I.  A step on the triplet (q, p, n), with :math:`z_+ = q - p`,
-    :math:`z_- = q - n` and a margin m, minimises
-
-    .. math::
-
-        D_{ld}(A, A_{old}) + \frac{\eta}{2} [m + z_+^\top A z_+ - z_-^\top A z_-]_+^2 ,
-
-    which has the LogDet divergence where OASIS has the Frobenius norm (an open question of section
-    6.2).  The solution is :math:`A^{-1} = A_{old}^{-1} + \alpha (z_+ z_+^\top - z_- z_-^\top)` with
-    :math:`\alpha = \eta (m + z_+^\top A z_+ - z_-^\top A z_-)`.  It changes A by a matrix of rank
-    2.  :math:`\alpha` is the only root of a cubic equation for which A is positive definite; it is
-    halved if a step would make A grow a millionfold.  A step costs O(d^2), also for sparse rows.
-    A has d^2 float64 numbers, whatever the precision of the rows.
-
-    Parameters
-    ----------
-    eta : float, default 0.08
-        The weight of the loss; a larger value makes larger steps.  The papers give no value for
-        triplets, so the default and the search space are those of `LEGO` (JMLR 2010, 5.3.2).
-    margin : float, default 1.0
-        m.  The squared distance of a negative should be larger than that of a positive by this
-        amount.
-    n_steps, weighted_positives, negatives, threshold, random_state
-        As in `OASIS`.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (n_features, n_features)
-        L, with L'L = A; float32 if the rows are float32, otherwise float64.
-    mahalanobis_matrix_ : ndarray of shape (n_features, n_features)
-        A in float64, from which learning continues.
-    n_steps_, n_updates_, n_features_in_ : int
-        As in `OASIS`.
-
-    References
-    ----------
-    Chechik, Sharma, Shalit & Bengio (2010), JMLR 11, section 6.2; the divergence and the form of
-    the step from Jain, Kulis, Dhillon & Grauman (2008), Online Metric Learning and Fast
-    Similarity Search, NIPS 21.
-    """
-
-    name: ClassVar = "LogDetOASIS"
-    summary: ClassVar = "OASIS's triplets under the LogDet divergence, a Mahalanobis distance"
-    citation: ClassVar = "after Chechik et al., JMLR 11 (2010), 6.2 & Jain et al., NIPS 21 (2008)"
-    cost: ClassVar = "time d^2 a step, d^3 at the end, memory 5 d^2"
-
-    margin: Positive = 1.0
-
-    def _n_matrices(self, afresh: bool) -> int:
-        return 2 * afresh + MATRICES_OF_PSD_FACTOR
-
-    @staticmethod
-    def _factor(M: npt.NDArray[np.float64]) -> FloatArray:
-        return psd_factor(M)
-
-    def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
-        eta, margin = float(self.eta), float(self.margin)
-        products = np.empty((2, X.shape[1]))
-        inputs = *rows_of(X), triplets, eta, margin
-        return int(_oasis_symmetric.step_logdet(*inputs, W, products, *workspace(X)))
 
 
 class CosineOASIS(InnerProducts, Factored):

@@ -66,7 +66,7 @@ WIDEST = 740
 LEARNERS = (
     *("OASIS", "LMNN", "ClassifierPosterior", "Euclidean", "LDA", "NCA", "RCA", "ITML", "MCML"),
     *("FastLMNN", "LFDA", "MMC", "LEGO", "Covariance", "StandardizedEuclidean", "CosineOASIS"),
-    *("PsdOASIS", "LogDetOASIS", "AveragedOASIS", "WhitenedOASIS", "DissimOASIS", "ProjOASIS"),
+    *("PsdOASIS", "AveragedOASIS", "WhitenedOASIS", "DissimOASIS", "ProjOASIS"),
     *(
         "OnlineProjOASIS",
         "MiniBatchOASIS",

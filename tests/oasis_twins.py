@@ -75,33 +75,6 @@ def step_dissim(X, triplets, aggressiveness, W):
     return n_updates
 
 
-def step_logdet(X, triplets, eta, margin, A):
-    """LogDet-OASIS, by inverting A^-1 and by a cubic's root.
-
-    alpha solves alpha = eta (m + D'(alpha) / D(alpha)) below the first positive root of
-    D(alpha) = 1 + alpha (p - n) - alpha^2 (p n - c^2): D'/D is p' - n' after the step.
-    """
-    n_updates = 0
-    for triplet in triplets:
-        a, b = differences(X, triplet)
-        V = np.outer(a, a) - np.outer(b, b)
-        p, n, c = a @ A @ a, b @ A @ b, a @ A @ b
-        if margin + p - n <= 0 or not V.any():
-            continue
-        D = np.polynomial.Polynomial([1, p - n, c**2 - p * n])
-        alpha = np.polynomial.Polynomial([0, 1])
-        limit = min(positive_roots(D), default=np.inf)
-        solutions = positive_roots(alpha * D - eta * (margin * D + D.deriv()))
-        A[:] = np.linalg.inv(np.linalg.inv(A) + min(r for r in solutions if r < limit) * V)
-        n_updates += 1
-    return n_updates
-
-
-def positive_roots(polynomial):
-    roots = np.asarray(polynomial.roots(), dtype=complex)
-    return [float(root.real) for root in roots if abs(root.imag) < 1e-12 and root.real > 0]
-
-
 def step_lego(X, triplets, eta, upper, lower, A):
     """LEGO: a step on the pair (q, p), then on (q, n); `upper` and `lower` are u and l."""
     n_updates = 0

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oasis_bench import scorers
-from oasis_bench.algorithms import LMNN, OASIS, RCA, Euclidean, LogDetOASIS
+from oasis_bench.algorithms import LEGO, LMNN, OASIS, RCA, Euclidean
 from oasis_bench.plugins import digit_rows
 
 X, Y = digit_rows()
@@ -120,7 +120,7 @@ def test_similarity_goes_through_pipelines_and_searches(fitted):
     assert scorers.similarity_of(learner, X[:3], X) == pytest.approx(-cdist(X[:3], X), abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", [LMNN, RCA, Euclidean, LogDetOASIS])
+@pytest.mark.parametrize("kind", [LMNN, RCA, Euclidean, LEGO])
 def test_get_metric_is_metric_learns(kind):
     learner = kind().fit(X, Y)
     theirs, ours = MahalanobisMixin.get_metric(learner), learner.get_metric()
