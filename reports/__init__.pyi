@@ -1,5 +1,9 @@
 from .claims_page import write_claims as write_claims
-from .export import export_run as export_run, result_rows as result_rows
+from .export import (
+    export_run as export_run,
+    read_summary as read_summary,
+    result_rows as result_rows,
+)
 from .glance import write_glance as write_glance
 from .leaderboard import (
     recommend as recommend,

@@ -69,7 +69,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"oasis-bench {__version__}")
     verbs: Any = parser.add_subparsers(required=True, metavar="VERB", help=argparse.SUPPRESS)
     for title, adders in {
-        "compare learners": (_add_run, _add_report, _add_compare, _add_ranks, _add_export),
+        "compare learners": (
+            _add_run,
+            _add_report,
+            _add_compare,
+            _add_ranks,
+            _add_verify,
+            _add_export,
+        ),
         "use a learner": (_add_fit, _add_evaluate, _add_neighbours, _add_embed, _add_model),
         "see what there is": (_add_list, _add_data, _add_check),
         "repeat published experiments": (_add_paper, _add_web_scale, _add_judge),
@@ -519,3 +526,27 @@ def _add_ranks(verbs: Any) -> None:
     what = "where tables, figures and page are written (default: runs/ranks)"
     parser.writes("--output", "DIR", what, default=Path("runs") / "ranks")
     _add_json(parser)
+
+
+def _add_verify(verbs: Any) -> None:
+    parser = _verb(
+        verbs,
+        "verify:verify",
+        "check results of the suite that somebody sent",
+        "Check that results of the suite are whole and agree with the published ones, then run "
+        "corpora that are drawn at random again, and those where a learner failed, and compare "
+        "the values. If the results of a tenth of the corpora were changed, 22 of 57 corpora "
+        "find one with probability .955.",
+        "sent/results --plugin sent/theirs.py",
+    )
+    parser.set_defaults(quick=False, save_models=False, predictions=False)
+    parser.reads("sent", "FOLDER", "CSV files, one for each corpus, as 'run' writes to 'results'")
+    what = "corpora that are run again (default: 22)"
+    parser.add("--draw", "N", what, type=parsing.positive_of_text, default=22)
+    what = "run these corpora again in place of drawn ones"
+    parser.add("--corpora", "A,B", what, type=parsing.names_of_text)
+    parser.reads("--results", "FOLDER", "the published results (default: those of the checkout)")
+    what = "where corpora are run again (default: runs/verify)"
+    parser.writes("--output", "DIR", what, default=Path("runs") / "verify")
+    _add_place(parser)
+    parsing.add_plugin(parser)
