@@ -68,8 +68,8 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|planned|in words|advice|variance|shares|rules|coverage|"
-    r"labels|budgets|uses|claims): (.*?) -->\n)"
+    r"(<!-- (results|published|leaderboard|planned|chosen|in words|advice|variance|shares|rules|"
+    r"coverage|labels|budgets|uses|claims): (.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -422,6 +422,25 @@ def make_planned(spec, folder):
     return piped(lines)
 
 
+def make_chosen(spec, folder):
+    """Write which metrics are best on the other data sets, and what each adds on all of them."""
+    from oasis_bench.reports.leaderboard import percent, percents
+
+    if (board := compared(spec, folder)) is None:
+        return NOTHING_YET
+    saved = board.saved[board.metrics]
+    chosen = pd.Series({it: saved.drop(index=it).mean().idxmax() for it in saved.index})
+    counts = chosen.value_counts()
+    gains = tested({name: saved[name] - board.saved["Euclidean"] for name in counts.index})
+    each = [
+        f"{name} on {counts[name]} ({percent(row['median'])} points "
+        f"[{percents(row['low'], row['high'])}], mean {percent(row['mean'])}, above 0 on "
+        f"{row['above']:.0f} of {row['n']:.0f})"
+        for name, row in gains.iterrows()
+    ]
+    return f"The metric that is best on the other data sets is {', '.join(each)}.\n"
+
+
 def make_words(specs, folder):
     """Write in a sentence for each task what the labels give, and what learning adds."""
     return "".join(f"- {in_words(spec.strip(), folder)}\n" for spec in specs.split(";"))
@@ -447,19 +466,19 @@ def in_words(spec, folder):
         head = f"learning a metric {'helps' if helps else 'brings no significant gain on average'}"
     return (
         f"**{task}: {head}.** The labels alone remove {in_points(labels, ' %')} of the error of "
-        f"Euclidean distance. The metric that is best on the other data sets "
-        f"removes {in_points(learning, ' points')} more, on {learning['above']:.0f} of "
+        f"Euclidean distance. The metric that is best on the other data sets changes this by "
+        f"{in_points(learning, ' points', '+')}, with a gain on {learning['above']:.0f} of "
         f"{learning['n']:.0f} data sets (p = {p_text(learning['p'])})."
     )
 
 
-def in_points(row, unit):
-    """Write the median of a comparison with its interval."""
+def in_points(row, unit, plus=""):
+    """Write the median of a comparison with its interval; `plus` is before a positive median."""
     from oasis_bench.reports.leaderboard import percent, percents
 
     interval = percents(row["low"], row["high"])
-    median = percent(row["median"]).lstrip("+")
-    return f"{median}{unit.removesuffix('s' * (median in ('1', '-1')))} [{interval}]"
+    median = percent(row["median"]).replace("+", plus)
+    return f"{median}{unit.removesuffix('s' * (median.strip('+-') == '1'))} [{interval}]"
 
 
 def make_advice(specs, folder):
@@ -845,6 +864,7 @@ def make_page(text, folder):
         "published": make_published,
         "leaderboard": make_leaderboard,
         "planned": make_planned,
+        "chosen": make_chosen,
         "in words": make_words,
         "advice": make_advice,
         "variance": make_variance,

@@ -70,7 +70,7 @@ def faults(sent: dict[str, pd.DataFrame], published: dict[str, pd.DataFrame]) ->
             yield f"{name}: each learner is needed once, and {BASELINE} among them"
             continue
         for column in ("protocol", "planned", "code"):
-            values = own[column].unique() if column in own else []
+            values = list(own.get(column, pd.Series(dtype=float)).unique())
             if len(values) != 1:
                 yield f"{name}: one {column} is needed, but there are {len(values)}"
             elif column != "code" and values[0] != known[column].iloc[0]:
