@@ -10,6 +10,8 @@ import tempfile
 from contextlib import chdir
 from pathlib import Path
 
+import pandas as pd
+
 import oasis_bench
 from oasis_bench.plugins import load_reports
 
@@ -63,6 +65,10 @@ sphinx_gallery_conf = {
 # The page whose tables sort and filter, from the published results of the suite.
 with chdir(DOCS):  # so that the page names the files by paths of the repository
     load_reports().write_ranks([Path("results", "suite")], Path("_extra", "ranks"))
+    # All of these results as one file, for those who do not have the repository.
+    results = pd.concat(map(pd.read_csv, sorted(Path("results", "suite").glob("*.csv"))))
+    results.to_csv(Path("_extra", "suite.csv"), index=False)
+    results.to_parquet(Path("_extra", "suite.parquet"), index=False)
 html_extra_path = ["_extra"]
 
 html_theme = "pydata_sphinx_theme"
