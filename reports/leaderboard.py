@@ -420,9 +420,10 @@ def advice(board: Leaderboard, known: pd.DataFrame | None = None) -> tuple[str, 
     learned = saved.drop(columns=baseline)
     gain = best_elsewhere(learned) - saved[baseline]
     [(low, high)] = bootstrap_intervals(gain.to_frame(), "mean").to_numpy()
-    best, why = _choice(board, learned if low > 0 else saved[[baseline]], known)
+    for_all = learned if low > 0 else saved[[baseline]]
+    best, why = _choice(board, for_all, saved, known)
     of_uses = pd.DataFrame({use: board.of_use(use)[best] for use in WORDS["uses"]}).dropna()
-    use, why_use = _choice(board, of_uses, known) if len(of_uses) else ("direct", "")
+    use, why_use = _choice(board, of_uses, of_uses, known) if len(of_uses) else ("direct", "")
     words = {
         "learner": f"{best}, used {WORDS['uses'][use]}",
         "gain": f"{percent(gain.mean())} points [{percent(low)}, {percent(high)}]",
@@ -430,14 +431,18 @@ def advice(board: Leaderboard, known: pd.DataFrame | None = None) -> tuple[str, 
         or sentence("for_all") * (known is not None),
         "n": len(gain),
     }
-    return best, sentence("take" if low > 0 else "leave", baseline=baseline, **words).rstrip()
+    head = "leave" if best == baseline else "take"
+    return best, sentence(head, baseline=baseline, **words).rstrip()
 
 
 def _choice(
-    board: Leaderboard, options: pd.DataFrame, known: pd.DataFrame | None
+    board: Leaderboard, for_all: pd.DataFrame, options: pd.DataFrame, known: pd.DataFrame | None
 ) -> tuple[str, str]:
-    """Return the best option on average, or by the best rule that is better, and why by a rule."""
-    best = str(options.mean().idxmax())
+    """Return the best option for all data, or by the best rule that is better, and why by a rule.
+
+    A rule may choose among `options`, which may be more than those for all data.
+    """
+    best = str(for_all.mean().idxmax())
     if known is None or len(options.columns) == 1:
         return best, ""
     gains = rule_gains(options, groups := board.groups(board.known))

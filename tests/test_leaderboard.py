@@ -317,14 +317,14 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert (status, err) == (0, "")
     assert out.startswith("This data: tables, 2 classes, 12 rows a class, 13 features (half of the")
     assert (
-        "Known classes, retrieval (mAP): take LDA, used directly. Learning adds +35 points [+"
-        in out
+        "Known classes, retrieval (mAP): take LDA, used directly. The learner that is "
+        "best on the other data sets adds +35 points [+" in out
     )
     assert (
         "New classes, retrieval (mAP): not on this data: it has 2 classes, and 7 are needed." in out
     )
     assert (
-        "the mean over 12 data sets of the learner that is best on the others. This is for all"
+        "of error reduction to Euclidean with the same labels (mean over 12 data sets). This is for"
         in out
     )
     assert out.endswith(f"bench run --dataset {table} --algorithms all --label kind")
@@ -342,8 +342,8 @@ def test_a_rule_by_kind_is_used_where_it_gains(recommended, tmp_path):
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
     assert (
-        "Known classes, retrieval (mAP): take OASIS, used directly. Learning adds +35 points [+"
-        in out
+        "Known classes, retrieval (mAP): take OASIS, used directly. The learner that is "
+        "best on the other data sets adds +35 points [+" in out
     )
     assert "OASIS is for pictures: this rule gains 15.0% [" in out
 

@@ -40,7 +40,12 @@ def unchanged(name, rows, mine):
 
 
 def raised(name, rows, mine):
-    rows.loc[mine, ["mean", "direct", "posterior", "as_learned"]] += 0.01
+    rows.loc[mine, ["mean", "direct", "posterior", "as_learned"]] += 0.05
+    return rows
+
+
+def raised_a_little(name, rows, mine):
+    rows.loc[mine, "mean"] += 0.0015
     return rows
 
 
@@ -48,8 +53,16 @@ def without_a_corpus(name, rows, mine):
     return None if name == "ring" else rows
 
 
+def absent_on_some(name, rows, mine):
+    return rows[~mine | (name > "h")]
+
+
 def of_another_protocol(name, rows, mine):
     return rows.assign(protocol=1)
+
+
+def of_another_code(name, rows, mine):
+    return rows.assign(code="mine")
 
 
 def best_partitions(name, rows, mine):
@@ -57,16 +70,19 @@ def best_partitions(name, rows, mine):
     return rows
 
 
+def of_more_classes(name, rows, mine):
+    return rows.assign(n_classes=rows["n_classes"] + 10)
+
+
 def many_failures(name, rows, mine):
     if name < "clinc":
-        rows.loc[mine, "partitions"] = 0
+        rows.loc[mine, "mean"] = None
     return rows
 
 
 def a_failure_on_purpose(name, rows, mine):
     if name == "iris":
         rows.loc[mine, ["mean", "direct", "posterior", "as_learned"]] = None
-        rows.loc[mine, "partitions"] = 0
     return rows
 
 
@@ -74,8 +90,12 @@ def without_a_measure(name, rows, mine):
     return rows[~(mine & (rows["name"] == "nDCG"))]
 
 
+def without_a_column(name, rows, mine):
+    return rows.drop(columns=["command", "as_learned"])
+
+
 def better_baseline(name, rows, mine):
-    rows.loc[~mine & (name == "wine"), "mean"] += 0.01
+    rows.loc[~mine & (name == "mnist"), "mean"] += 0.01
     return rows
 
 
@@ -86,12 +106,16 @@ def with_a_path(name, rows, mine):
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (without_a_corpus, "no results of ring"),
-        (of_another_protocol, "iris: protocol 1 in place of 2"),
-        (best_partitions, "iris: one planned is needed, but there are 2"),
+        (without_a_corpus, "results are needed of each corpus of the suite, and of no other: "),
+        (absent_on_some, "Adiac: each of ['Euclidean', 'WCCN'] needs one row for each published"),
+        (of_another_protocol, "iris: protocol differs from the published one"),
+        (of_another_code, "results are needed of one known version of the code"),
+        (best_partitions, "iris: planned differs from the published one"),
+        (of_more_classes, "iris: n_classes differs from the published one"),
         (many_failures, "no result on 18 of 57 corpora"),
-        (without_a_measure, "iris: 1 measures of WCCN are missing"),
-        (better_baseline, "wine: Euclidean has "),
+        (without_a_measure, "iris: each of ['Euclidean', 'WCCN'] needs one row for each published"),
+        (without_a_column, "iris: Euclidean has mAP (as_learned) nan in place of 0.8665"),
+        (better_baseline, "mnist: Euclidean has mAP (mean) 0."),
         (with_a_path, "iris: the command has a path of your machine"),
     ],
 )
@@ -106,6 +130,7 @@ def test_what_can_be_seen_without_a_run_is_refused(tmp_path, capsys, change, lin
     [
         (unchanged, 0, "as published and measured again: iris\n"),
         (raised, 1, "iris: WCCN has "),
+        (raised_a_little, 1, "WCCN: the values that were sent differ by +0.00150 in the median"),
         (a_failure_on_purpose, 1, "iris: WCCN has "),
     ],
 )

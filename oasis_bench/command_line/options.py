@@ -546,7 +546,6 @@ def _add_verify(verbs: Any) -> None:
     what = "run these corpora again in place of drawn ones"
     parser.add("--corpora", "A,B", what, type=parsing.names_of_text)
     parser.reads("--results", "FOLDER", "the published results (default: those of the checkout)")
-    what = "where corpora are run again (default: runs/verify)"
-    parser.writes("--output", "DIR", what, default=Path("runs") / "verify")
+    parser.writes("--output", "DIR", "where corpora are run again (default: runs/verify-...)")
     _add_place(parser)
     parsing.add_plugin(parser)

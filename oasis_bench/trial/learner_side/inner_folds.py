@@ -81,7 +81,8 @@ class InnerFolds:
         reason = refusal_of_votes(self._learner, items.y, items.judgements is not None)
         self.ways: Sequence[wall.Way] = assignment.ways(self._learner, with_votes=reason is None)
         self.use = assignment.use
-        n_bytes = getattr(items.X, "nbytes", 0) * len(assignment.scalings)
+        values = getattr(items.X, "data", None)  # of dense and of sparse rows
+        n_bytes = getattr(values, "nbytes", 0) * len(assignment.scalings)
         self.keeps_all = n_bytes * assignment.inner_folds <= KEPT_BYTES
         self._kept: dict[str, list[FitData]] = {}
 
