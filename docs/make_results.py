@@ -68,8 +68,8 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|planned|chosen|in words|advice|variance|shares|rules|"
-    r"coverage|labels|budgets|uses|claims): (.*?) -->\n)"
+    r"(<!-- (results|published|leaderboard|planned|chosen|in words|advice|variance|shares|"
+    r"rules in words|rules|coverage|labels|budgets|uses|claims): (.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -597,9 +597,20 @@ def choices(board):
     }
 
 
+@cache
+def tested_rules(spec, folder):
+    """Return each choice of a board with its options and the gains of its rules."""
+    from oasis_bench.analysis import rule_gains
+
+    board = compared(spec, folder)
+    groups = board.groups(board.known)
+    return [
+        (choice, options, rule_gains(options, groups)) for choice, options in choices(board).items()
+    ]
+
+
 def make_rules(specs, folder):
     """Write what rules gain that know something of the data, against one answer for all data."""
-    from oasis_bench.analysis import rule_gains
     from oasis_bench.reports.leaderboard import percent, percents
     from oasis_bench.reports.table import p_text
 
@@ -607,8 +618,7 @@ def make_rules(specs, folder):
     for spec in specs.split(";"):
         if (board := compared(spec.strip(), folder)) is None:
             return NOTHING_YET
-        for choice, options in choices(board).items():
-            gains = rule_gains(options, board.groups(board.known))
+        for choice, options, gains in tested_rules(spec.strip(), folder):
             answer = f"{options.mean().idxmax()} ({percent(options.mean().max())} %)"
             ends = zip(gains["gain"], gains["low"], gains["high"], gains["p"], strict=True)
             cells = [
@@ -618,6 +628,50 @@ def make_rules(specs, folder):
             lines.append([f"{TASKS[board.task][0]}: {choice}", answer, *cells])
     head = ["Choice", "For all data", *(f"Gain by {facet}" for facet in gains.index)]
     return piped([head, ["---"] * len(head), *lines])
+
+
+def values_by_rule(options, groups):
+    """Return, on each data set, the value of the option that a rule chooses from other domains.
+
+    `groups` has the group of each data set.  `rule_gains` compares this with one answer for all.
+    """
+    from oasis_bench.analysis import Leaderboard, domains_of
+
+    domains, values = pd.Series(domains_of(options.index), options.index), {}
+    for name in options.index:
+        others = options[domains != domains[name]]
+        alike = others[groups.loc[others.index] == groups[name]]
+        seen = alike if len(alike) >= Leaderboard.LEAST_CORPORA else others
+        values[name] = options.at[name, seen.mean().idxmax()]
+    return pd.Series(values)
+
+
+def make_rules_in_words(specs, folder):
+    """Write what each recommended rule chooses, and what it gains over Euclidean and one metric."""
+    from oasis_bench.analysis import bootstrap_intervals
+    from oasis_bench.reports.leaderboard import percent, percents
+
+    lines = []
+    for spec in specs.split(";"):
+        if (board := compared(spec.strip(), folder)) is None:
+            return NOTHING_YET
+        groups = board.groups(board.known)
+        for choice, options, gains in tested_rules(spec.strip(), folder):
+            for facet in gains.index[gains["is_better"]]:
+                own = groups.loc[options.index, facet]
+                best = options.groupby(own).mean().idxmax(axis=1)
+                chosen = ", ".join(f"{name} for {group}" for group, name in best.items())
+                values, best = values_by_rule(options, own), options.mean().idxmax()
+                over = {"Euclidean": board.saved["Euclidean"], f"{best} for all": options[best]}
+                differences = pd.DataFrame({name: values - other for name, other in over.items()})
+                ends = bootstrap_intervals(differences, "mean")
+                told = [
+                    f"{percent(differences[name].mean())} [{percents(*ends.loc[name])}] over {name}"
+                    for name in over
+                ]
+                what = f"**{TASKS[board.task][0]}: {choice}, by {facet}**"
+                lines.append(f"- {what}: {chosen}. In points: {', '.join(told)} in hindsight.\n")
+    return "".join(lines) or "No rule is recommended.\n"
 
 
 BUDGETS = {"budgets": "training rows of each class", "budgets-new-classes": "training classes"}
@@ -876,6 +930,7 @@ def make_page(text, folder):
         "variance": make_variance,
         "shares": make_shares,
         "rules": make_rules,
+        "rules in words": make_rules_in_words,
         "coverage": make_coverage,
         "labels": make_labels,
         "budgets": make_budgets,

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from fake_runs import fake_trial, fake_trials
 
+from oasis_bench.analysis import rule_gains
 from oasis_bench.command_line import main
 from oasis_bench.experiment import read_experiment
 from oasis_bench.reports.export import COLUMNS
@@ -157,6 +158,19 @@ def test_planned_comparisons_are_of_both_uses_by_hand(write_run, tmp_path):
     # LDA -.2 and .4, PLDA .1 and .5: the medians are -.05 and .45.
     assert found[make_results.POSTERIOR] == {"median": 0.2, "mean": 0.2, "above": 1}
     assert make_results.CLASSIFIER not in found  # it has no results
+
+
+def test_values_by_a_rule_minus_those_of_one_answer_are_its_gain():
+    rng = np.random.default_rng(5)
+    names = [*(f"set {i}" for i in range(16)), "mnist", "keel optdigits", "many-classes pendigits"]
+    options = pd.DataFrame(rng.normal(size=(len(names), 3)), names, ["A", "B", "C"])
+    groups = pd.Series(rng.choice(["few", "many"], len(names)), names)
+    options["A"] += 2 * (groups == "few")
+    of_rule = make_results.values_by_rule(options, groups)
+    of_one_answer = make_results.values_by_rule(options, groups.map(lambda _: "all"))
+    gain = rule_gains(options, groups.to_frame("size")).at["size", "gain"]
+    assert (of_rule - of_one_answer).mean() == pytest.approx(gain)
+    assert gain > 0.2
 
 
 def test_shares_of_variance_are_those_of_the_parts_that_made_the_values():
