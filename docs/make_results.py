@@ -424,13 +424,13 @@ def make_planned(spec, folder):
 
 def make_chosen(spec, folder):
     """Write which metrics are best on the other data sets, and what each adds on all of them."""
+    from oasis_bench.analysis import chosen_elsewhere
     from oasis_bench.reports.leaderboard import percent, percents
 
     if (board := compared(spec, folder)) is None:
         return NOTHING_YET
     saved = board.saved[board.metrics]
-    chosen = pd.Series({it: saved.drop(index=it).mean().idxmax() for it in saved.index})
-    counts = chosen.value_counts()
+    counts = chosen_elsewhere(saved).value_counts()
     gains = tested({name: saved[name] - board.saved["Euclidean"] for name in counts.index})
     each = [
         f"{name} on {counts[name]} ({percent(row['median'])} points "

@@ -3,6 +3,7 @@ from .leaderboard import (
     Leaderboard as Leaderboard,
     best_elsewhere as best_elsewhere,
     bootstrap_intervals as bootstrap_intervals,
+    chosen_elsewhere as chosen_elsewhere,
     domains_of as domains_of,
     p_values_against as p_values_against,
     rule_gains as rule_gains,

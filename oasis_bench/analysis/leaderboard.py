@@ -164,10 +164,15 @@ class Leaderboard:
         return groups
 
 
+def chosen_elsewhere(saved: pd.DataFrame) -> pd.Series[str]:
+    """Return, for each corpus, the name of the option with the best mean over all others."""
+    return pd.Series({it: saved.drop(index=it).mean().idxmax() for it in saved.index})
+
+
 def best_elsewhere(saved: pd.DataFrame) -> pd.Series[float]:
-    """Return, for each corpus, the value of the option with the best mean over all others."""
-    best = {it: saved.drop(index=it).mean().idxmax() for it in saved.index}
-    return pd.Series({it: saved.at[it, name] for it, name in best.items()}, dtype=float)
+    """Return, for each corpus, the value of the option of `chosen_elsewhere`."""
+    chosen = chosen_elsewhere(saved).items()
+    return pd.Series({it: saved.at[it, name] for it, name in chosen}, dtype=float)
 
 
 def rule_gains(options: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:

@@ -38,16 +38,17 @@ Tables = Mapping[str, pd.DataFrame]
 
 def verify(options: argparse.Namespace) -> int:
     """Check the files against published results, then run corpora again and compare the values."""
-    suite = read_experiment("suite")
-    sent = _tables(options.sent)
+    suite, sent = read_experiment("suite"), _tables(options.sent)
     published = _tables(options.results or results_folder(suite, Path("runs/suite")))
+    suite = on_corpora(suite, sorted(published))
     drawn = random.SystemRandom().sample(sorted(published), min(options.draw, len(published)))
-    names = [it for it in on_corpora(suite, options.corpora or drawn).corpora if it in published]
+    names = [*on_corpora(suite, options.corpora or drawn).corpora]
     wrong = [*faults(sent, published)]
     if not wrong:
         names = list(dict.fromkeys([*names, *failed(sent)]))
         again = _run_again(sent, names, options)
-        wrong = [line for name in names for line in differences(name, again.get(name), sent[name])]
+        wrong = [f"{it} could not be run again: see above" for it in names if it not in again]
+        wrong += [line for it in again for line in differences(it, again[it], sent[it])]
         wrong += shifts(again, sent)
     print(*wrong or [f"as published and measured again: {', '.join(names)}"], sep="\n")
     return int(bool(wrong))
@@ -55,8 +56,8 @@ def verify(options: argparse.Namespace) -> int:
 
 def _tables(folder: Path) -> Tables:
     """Read the results in a folder, by corpus; a row for each learner, task and measure."""
-    read, columns = load_reports().read_summary, [*SAME, *VALUES]
-    columns += ["partitions", "code", "command", *KEYS]
+    read = load_reports().read_summary
+    columns = [*KEYS, *SAME, *VALUES, "partitions", "code", "command"]
     files = {file.stem: read(file) for file in sorted(folder.glob("*.csv"))}
     if not files:
         raise UsageError(f"no results in {folder}: name the folder of their CSV files")
@@ -87,8 +88,8 @@ def faults(sent: Tables, published: Tables) -> Iterator[str]:
         for command in own["command"].dropna().unique():
             if OWN_PATH.search(command):
                 yield f"{name}: the command has a path of your machine: {command}"
-    if len(failed(sent)) > Leaderboard.MOST_STAND_INS * len(sent):
-        yield f"no result on {len(failed(sent))} of {len(sent)} corpora: one in twenty may fail"
+    if (n := len(failed(sent))) > Leaderboard.MOST_STAND_INS * len(sent):
+        yield f"no result on {n} of {len(sent)} corpora: one in twenty may fail"
 
 
 def failed(sent: Tables) -> list[str]:
@@ -100,11 +101,8 @@ def failed(sent: Tables) -> list[str]:
     ]
 
 
-def differences(name: str, known: pd.DataFrame | None, sent: pd.DataFrame) -> Iterator[str]:
+def differences(name: str, known: pd.DataFrame, sent: pd.DataFrame) -> Iterator[str]:
     """Yield, for each learner of `known`, its largest difference where it is no rounding."""
-    if known is None:
-        yield f"{name} could not be run again: see above"
-        return
     for learner, rows in known.groupby(level=0):
         one, other = (it[VALUES].to_numpy(float) for it in (rows, sent.reindex(rows.index)))
         gaps = np.where(np.isnan(one) == np.isnan(other), abs(one - other), np.inf)
@@ -117,10 +115,8 @@ def differences(name: str, known: pd.DataFrame | None, sent: pd.DataFrame) -> It
 
 def shifts(again: Tables, sent: Tables) -> Iterator[str]:
     """Yield the learners whose values are moved to one side, each by less than the tolerance."""
-    moved = pd.DataFrame(
-        {it: (sent[it]["mean"] - again[it]["mean"]).groupby(level=0).mean() for it in again}
-    )
-    for learner, shift in moved.median(axis=1).items():
+    moved = {it: (sent[it]["mean"] - again[it]["mean"]).groupby(level=0).mean() for it in again}
+    for learner, shift in pd.DataFrame(moved).median(axis=1).items():
         if abs(shift) > SHIFT:
             yield f"{learner}: the values that were sent differ by {shift:+.5f} in the median"
 
@@ -135,10 +131,11 @@ def _run_again(sent: Tables, names: list[str], options: argparse.Namespace) -> T
     output = options.output or Path("runs") / f"verify-{digest}"
     planned = {name: int(sent[name]["planned"].iloc[0]) for name in names}
     learners = {it: LearnerSpec(it) for it in sent[names[0]].index.unique(0)}
+    suite = read_experiment("suite")
     with closing(ProgressDisplay()) as display:
         display.note(f"to continue after an interruption, add --corpora {','.join(names)}")
         for n in sorted(set(planned.values())):
-            some = on_corpora(read_experiment("suite"), [it for it in names if planned[it] == n])
+            some = on_corpora(suite, [it for it in names if planned[it] == n])
             some = changed(some, {"partitions": n}, learners=learners)
             go_on(some, output, how_of(options), display, lambda run: None)
     found = _tables(output / "results") if (output / "results").is_dir() else {}
