@@ -32,6 +32,11 @@ classes by the fewest classes of a data set, are marked so:
     <!-- planned: unseen-classes mAP; 7 -->
     <!-- end of results -->
 
+The suite has two random splits: one in its folder, one in the folder `second-split` in it.  All of
+the above has the mean of both.  'splits' in place of 'planned' gives each split alone, for several
+tasks 'noise' how far they differ, and 'own choice' what the choice of a metric in one split gives
+in the other.
+
 For several tasks, 'in words' in place of 'planned' gives their first two in sentences, 'advice' the
 learner to take, 'variance' the shares of the variance ('shares' in words), and 'rules' what rules
 gain:
@@ -68,8 +73,8 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|planned|chosen|in words|advice|variance|shares|"
-    r"rules in words|rules|coverage|labels|budgets|uses|claims): (.*?) -->\n)"
+    r"(<!-- (results|published|leaderboard|planned|splits|noise|own choice|chosen|in words|advice|"
+    r"variance|shares|rules in words|rules|coverage|labels|budgets|uses|claims): (.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -251,8 +256,12 @@ def ranked_folder(results):
     return suite if any(suite.glob("*.csv")) else results
 
 
+SPLITS = {"first split": "*.csv", "second split": "second-split/*.csv", "both": "**/*.csv"}
+"""The files of each random split in the folder of the suite."""
+
+
 @cache
-def leaderboard(spec, folder):
+def leaderboard(spec, folder, split="both"):
     """Return the leaderboard that a comment asks for: learners over the corpora of a folder.
 
     None where the suite has no corpus with the task, or none of the group.
@@ -262,11 +271,11 @@ def leaderboard(spec, folder):
     asked, _, corpora = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
     ranked = ranked_folder(folder)
-    files = ranked.glob("*.csv")  # of a folder that is missing there are none
+    files = sorted(ranked.glob(SPLITS[split]))  # of a folder that is missing there are none
     if not any(task in set(pd.read_csv(it, usecols=["task"])["task"]) for it in files):
         return None
     with chdir(ranked):
-        boards, _ = read_boards([Path()], task, measure)
+        boards, _ = read_boards([it.relative_to(ranked) for it in files], task, measure)
     return next((board for board in boards if board.group == (corpora or ALL)), None)
 
 
@@ -355,7 +364,7 @@ def best_metric(board):
 
 
 @cache
-def compared(spec, folder):
+def compared(spec, folder, split="both"):
     """Return the leaderboard of a task and a measure over the data sets with enough classes.
 
     'unseen-classes mAP; 7' also has those of seven to nine classes.  None without results.
@@ -363,7 +372,7 @@ def compared(spec, folder):
     from oasis_bench.analysis import Leaderboard
 
     asked, _, least = (part.strip() for part in spec.partition(";"))
-    if (board := leaderboard(asked, folder)) is None:
+    if (board := leaderboard(asked, folder, split)) is None:
         return None
     cells = board.cells
     least = int(least or TASKS[board.task][1])
@@ -371,12 +380,12 @@ def compared(spec, folder):
 
 
 @cache
-def planned(spec, folder):
+def planned(spec, folder, split="both"):
     """Return the planned comparisons of a task: medians, intervals, means, tests with Holm.
 
     A comparison whose learners have no results yet is left out; None without results.
     """
-    if (board := compared(spec, folder)) is None:
+    if (board := compared(spec, folder, split)) is None:
         return None
     values = {}
     for name, compare in PLANNED.items():
@@ -420,6 +429,85 @@ def make_planned(spec, folder):
         values = percent(row["median"]), interval, percent(row["mean"]), above
         lines.append([name, *values, *map(p_text, row[["over_sets", "over_domains", "p"]])])
     return piped(lines)
+
+
+def make_splits(spec, folder):
+    """Write each planned comparison of a task from each random split alone."""
+    from oasis_bench.reports.table import p_text
+
+    tables = {split: planned(spec, folder, split) for split in SPLITS}
+    if any(table is None for table in tables.values()):
+        return NOTHING_YET
+    head = ["Compared, points", *(f"{split} (p)" for split in SPLITS)]
+    lines = [head, ["---"] * len(head)]
+    for name in tables["both"].index:
+        rows = [table.loc[name] for table in tables.values()]
+        lines.append([name, *(f"{in_points(row, '')} ({p_text(row['p'])})" for row in rows)])
+    return piped(lines)
+
+
+@cache
+def both_splits(spec, folder):
+    """Return the error reductions in each split, of the metrics and of Euclidean, or None."""
+    boards = [compared(spec, folder, split) for split in list(SPLITS)[:2]]
+    if any(board is None for board in boards):
+        return None
+    names = [*compared(spec, folder).metrics, "Euclidean"]
+    first, second = (board.saved[names] for board in boards)
+    return first.loc[second.index], second
+
+
+def make_noise(specs, folder):
+    """Write how far the error reductions of two random splits differ, as a table."""
+    head = ["", "sd of one split", "the same, minus Euclidean", "sd between metrics"]
+    head += ["order of metrics on one data set", "order of their means"]
+    lines = [head, ["---"] * len(head)]
+    for spec in specs.split(";"):
+        if (splits := both_splits(spec.strip(), folder)) is None:
+            return NOTHING_YET
+        metrics = [own.drop(columns="Euclidean") for own in splits]
+        added = [own.sub(it["Euclidean"], axis=0) for own, it in zip(metrics, splits, strict=True)]
+        of_split = [
+            100 * (first - second).abs().median() / 2**0.5 for first, second in (metrics, added)
+        ]
+        noise = [f"{own.median():.1f} ({own.min():.1f} to {own.max():.1f})" for own in of_split]
+        between = 100 * ((metrics[0] + metrics[1]) / 2).std(axis=1).median()
+        alike = metrics[0].corrwith(metrics[1], axis=1, method="spearman").median()
+        means = metrics[0].mean().corr(metrics[1].mean(), method="spearman")
+        title = f"{TASKS[spec.strip().split(' ', 1)[0]][0]} ({len(metrics[0])} data sets)"
+        lines.append([title, *noise, f"{between:.1f}", f"{alike:.2f}", f"{means:.2f}"])
+    return piped(lines)
+
+
+def own_choice(spec, folder):
+    """Return, on each data set, what its best metric of one split adds in the other, or None."""
+    if (splits := both_splits(spec, folder)) is None:
+        return None
+    gains = []
+    for one, other in (splits, splits[::-1]):
+        best = one.drop(columns="Euclidean").idxmax(axis=1)
+        chosen = pd.Series({name: other.at[name, metric] for name, metric in best.items()})
+        gains.append(chosen - other["Euclidean"])
+    return sum(gains) / 2
+
+
+def make_own_choice(specs, folder):
+    """Write what the choice of a metric on the data set itself adds, for each task."""
+    from oasis_bench.reports.table import p_text
+
+    values = {spec.strip(): own_choice(spec.strip(), folder) for spec in specs.split(";")}
+    if any(own is None for own in values.values()):
+        return NOTHING_YET
+    lines = []
+    for spec, row in tested(values).iterrows():
+        p_values = [p_text(row[name]) for name in ("over_sets", "over_domains", "p")]
+        lines.append(
+            f"- **{TASKS[spec.split(' ', 1)[0]][0]}**: {in_points(row, ' points')}, mean "
+            f"{100 * row['mean']:+.0f}, above 0 on {row['above']:.0f} of {row['n']:.0f} (p = "
+            f"{p_values[0]} over data sets, {p_values[1]} over their domains, {p_values[2]} "
+            "corrected).\n"
+        )
+    return "".join(lines)
 
 
 def make_chosen(spec, folder):
@@ -924,6 +1012,9 @@ def make_page(text, folder):
         "published": make_published,
         "leaderboard": make_leaderboard,
         "planned": make_planned,
+        "splits": make_splits,
+        "noise": make_noise,
+        "own choice": make_own_choice,
         "chosen": make_chosen,
         "in words": make_words,
         "advice": make_advice,
