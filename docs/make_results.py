@@ -21,7 +21,8 @@ A table of KEEL's data sets beside the published figures, for so many neighbours
     <!-- end of results -->
 
 A leaderboard over all corpora, or over a group of them, is marked so; it is what the command
-'ranks docs/results/suite' shows, or 'ranks docs/results' where the suite has no results:
+'ranks docs/results/suite' shows, or 'ranks docs/results' where the suite has no results.  With
+'; directly' all learners are used directly:
 
     <!-- leaderboard: classification accuracy@1; pictures -->
     <!-- end of results -->
@@ -35,7 +36,7 @@ classes by the fewest classes of a data set, are marked so:
 The suite has two random splits: one in its folder, one in the folder `second-split` in it.  All of
 the above has the mean of both.  'splits' in place of 'planned' gives each split alone, for several
 tasks 'noise' how far they differ, and 'own choice' what the choice of a metric in one split gives
-in the other.
+in the other.  'directly' compares metrics and Euclidean if all are used directly.
 
 For several tasks, 'in words' in place of 'planned' gives their first two in sentences, 'advice' the
 learner to take, 'variance' the shares of the variance ('shares' in words), and 'rules' what rules
@@ -73,8 +74,9 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|planned|splits|noise|own choice|chosen|in words|advice|"
-    r"variance|shares|rules in words|rules|coverage|labels|budgets|uses|claims): (.*?) -->\n)"
+    r"(<!-- (results|published|leaderboard|planned|splits|directly|noise|own choice|chosen|"
+    r"in words|advice|variance|shares|rules in words|rules|coverage|labels|budgets|uses|claims): "
+    r"(.*?) -->\n)"
     r".*?(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -316,12 +318,20 @@ def markdown(table):
     return piped(lines) + "".join(f"\n{note}\n" for _, note in table.marked_notes)
 
 
+DIRECTLY = "; directly"
+
+
+def asked_board(spec, folder):
+    """Return the leaderboard of a comment, in the tuned use or directly; None without results."""
+    board = leaderboard(spec.removesuffix(DIRECTLY), folder)
+    return in_direct_use(board) if board is not None and spec.endswith(DIRECTLY) else board
+
+
 def make_leaderboard(spec, folder):
     """Write a leaderboard and what it says in Markdown."""
     from oasis_bench.reports.leaderboard import sentences, standing_table
 
-    board = leaderboard(spec, folder)
-    if board is None:
+    if (board := asked_board(spec, folder)) is None:
         return NOTHING_YET
     return markdown(standing_table(board)) + "\n" + " ".join(sentences(board)) + "\n"
 
@@ -508,6 +518,45 @@ def make_own_choice(specs, folder):
             "corrected).\n"
         )
     return "".join(lines)
+
+
+def in_direct_use(board):
+    """Return the leaderboard of the same cells in which each learner is used directly."""
+    from oasis_bench.analysis import Leaderboard
+
+    cells = board.cells
+    return Leaderboard.of(cells.assign(score=cells["direct"]), board.baseline, board.group)
+
+
+@cache
+def directly(spec, folder, split="both"):
+    """Return what metrics add to Euclidean distance if all are used directly; None if unknown."""
+    if (board := compared(spec, folder, split)) is None:
+        return None
+    board = in_direct_use(board)
+    typical = board.saved[board.metrics].median(axis=1)
+    return tested({"best on the other data sets": best_metric(board), "typical": typical})
+
+
+def make_directly(specs, folder):
+    """Write what metrics add to Euclidean distance if all are used directly, in each split."""
+    from oasis_bench.reports.leaderboard import percent
+    from oasis_bench.reports.table import p_text
+
+    head = ["Metric, used directly", *(f"{split}, points (p)" for split in SPLITS)]
+    lines = [[*head, "Mean", "Above 0"], ["---"] * (len(head) + 2)]
+    for spec in map(str.strip, specs.split(";")):
+        tables = [directly(spec, folder, split) for split in SPLITS]
+        if tables[-1] is None:
+            return NOTHING_YET
+        for name, whole in tables[-1].iterrows():
+            rows = [table.loc[name] for table in tables if table is not None]
+            cells = [f"{in_points(it, '')} ({p_text(it['p'])})" for it in rows]
+            cells = [cells[0], "-", cells[-1]] if tables[1] is None else cells
+            above = f"{whole['above']:.0f} of {whole['n']:.0f}"
+            task = TASKS[spec.split(" ", 1)[0]][0]
+            lines.append([f"{task}: {name}", *cells, percent(whole["mean"]), above])
+    return piped(lines)
 
 
 def make_chosen(spec, folder):
@@ -998,9 +1047,11 @@ def make_rows(page, folder):
 
     parts = []
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:
-        if (board := leaderboard(spec, folder)) is None:
+        if (board := asked_board(spec, folder)) is None:
             continue
-        about = {"task": board.task, "measure": board.measure, "corpora_of": board.group}
+        use = "direct" if spec.endswith(DIRECTLY) else "selected"
+        about = {"task": board.task, "measure": board.measure, "use": use}
+        about["corpora_of"] = board.group
         parts.append(standing_table(board).numbers.assign(**about))
     return to_csv(pd.concat(parts)).decode() if parts else ""
 
@@ -1013,6 +1064,7 @@ def make_page(text, folder):
         "leaderboard": make_leaderboard,
         "planned": make_planned,
         "splits": make_splits,
+        "directly": make_directly,
         "noise": make_noise,
         "own choice": make_own_choice,
         "chosen": make_chosen,

@@ -142,8 +142,11 @@ def test_corpora_are_run_again(again, tmp_path, capsys, change, status, line):
 
 
 def test_bad_input_is_one_line(tmp_path, capsys):
-    assert main(["verify", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith(f"oasis-bench: no results in {tmp_path}: name the ")
     folder = forged(tmp_path / "sent", unchanged)
+    without = forged(tmp_path / "without", lambda name, rows, mine: rows[mine])
+    for arguments in ([tmp_path], [without], [folder, "--results", without]):
+        assert main(["verify", *map(str, arguments)]) == 2
+        where = arguments[-1]
+        assert f"no results of Euclidean in {where}: name the" in capsys.readouterr().err
     assert main(["verify", str(folder), "--corpora", "irs"]) == 2
     assert "unknown corpus 'irs': did you mean 'iris'?" in capsys.readouterr().err
