@@ -36,7 +36,8 @@ classes by the fewest classes of a data set, are marked so:
 The suite has two random splits: one in its folder, one in the folder `second-split` in it.  All of
 the above has the mean of both.  'splits' in place of 'planned' gives each split alone, for several
 tasks 'noise' how far they differ, and 'own choice' what the choice of a metric in one split gives
-in the other.  'directly' compares metrics and Euclidean if all are used directly.
+in the other.  'directly' compares metrics and Euclidean if all are
+used directly ('directly in words' in a sentence).
 
 For several tasks, 'in words' in place of 'planned' gives their first two in sentences, 'advice' the
 learner to take, 'variance' the shares of the variance ('shares' in words), and 'rules' what rules
@@ -73,13 +74,7 @@ import pandas as pd
 
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
-MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|planned|splits|directly|noise|own choice|chosen|"
-    r"in words|advice|variance|shares|rules in words|rules|coverage|labels|budgets|uses|claims): "
-    r"(.*?) -->\n)"
-    r".*?(<!-- end of results -->)",
-    re.DOTALL,
-)
+MARKED = re.compile(r"(<!-- ([a-z ]+): (.*?) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 FACTS = {
     "fit": ("fit, s", "fit_seconds", 1),
@@ -324,7 +319,7 @@ DIRECTLY = "; directly"
 def asked_board(spec, folder):
     """Return the leaderboard of a comment, in the tuned use or directly; None without results."""
     board = leaderboard(spec.removesuffix(DIRECTLY), folder)
-    return in_direct_use(board) if board is not None and spec.endswith(DIRECTLY) else board
+    return board.used_directly if board is not None and spec.endswith(DIRECTLY) else board
 
 
 def make_leaderboard(spec, folder):
@@ -520,20 +515,12 @@ def make_own_choice(specs, folder):
     return "".join(lines)
 
 
-def in_direct_use(board):
-    """Return the leaderboard of the same cells in which each learner is used directly."""
-    from oasis_bench.analysis import Leaderboard
-
-    cells = board.cells
-    return Leaderboard.of(cells.assign(score=cells["direct"]), board.baseline, board.group)
-
-
 @cache
 def directly(spec, folder, split="both"):
     """Return what metrics add to Euclidean distance if all are used directly; None if unknown."""
     if (board := compared(spec, folder, split)) is None:
         return None
-    board = in_direct_use(board)
+    board = board.used_directly
     typical = board.saved[board.metrics].median(axis=1)
     return tested({"best on the other data sets": best_metric(board), "typical": typical})
 
@@ -557,6 +544,29 @@ def make_directly(specs, folder):
             task = TASKS[spec.split(" ", 1)[0]][0]
             lines.append([f"{task}: {name}", *cells, percent(whole["mean"]), above])
     return piped(lines)
+
+
+def make_directly_in_words(specs, folder):
+    """Write in a sentence what the best metric elsewhere removes if all are used directly."""
+    from oasis_bench.reports.table import p_text, series
+
+    rows = {}
+    for spec in map(str.strip, specs.split(";")):
+        if (table := directly(spec, folder)) is None:
+            return NOTHING_YET
+        rows[TASKS[spec.split(" ", 1)[0]][0].lower()] = table.iloc[0]
+    helps = [name for name, row in rows.items() if row["p"] <= 0.05 and row["mean"] > 0]
+    head = f"learning a metric helps for {series(helps)}" if helps else "no metric helps"
+    told = [
+        f"{in_points(row, ' %')} for {name} ({row['above']:.0f} of {row['n']:.0f} data sets, p "
+        f"{p_text(row['p'])})"
+        for name, row in rows.items()
+    ]
+    return (
+        f"- **Distances alone, as in an index: {head}.** Of the error of Euclidean distance, the "
+        f"metric that is best on the other data sets, used directly, removes {series(told)}. This "
+        "question was added after the first split was measured.\n"
+    )
 
 
 def make_chosen(spec, folder):
@@ -1065,6 +1075,7 @@ def make_page(text, folder):
         "planned": make_planned,
         "splits": make_splits,
         "directly": make_directly,
+        "directly in words": make_directly_in_words,
         "noise": make_noise,
         "own choice": make_own_choice,
         "chosen": make_chosen,

@@ -315,7 +315,7 @@ def percents(low: float, high: float) -> str:
 
 
 def sentences(board: Leaderboard) -> Iterator[str]:
-    """Say in three sentences who leads, what is significant, and what it costs."""
+    """Say in two sentences who leads, and what is significant."""
     rows, ranked = board.learners, board.ranked
     leader, best = ranked[0], rows.to_dict("index")[ranked[0]]
     between = percents(best["error_reduction_low"], best["error_reduction_high"])
@@ -349,9 +349,6 @@ def sentences(board: Leaderboard) -> Iterator[str]:
             texts += [unlike if unclear else f"All others are significantly worse than {leader}"]
         tests = "Wilcoxon’s test over data sets and the t-test over domains, Holm’s correction"
         yield f"{''.join(texts).removesuffix('. ')} ({tests})."
-    if len(front := _front(board)):
-        texts = [f"{name} ({seconds_text(own)} s)" for name, own in front["seconds"].items()]
-        yield sentence("front", learners=series(texts))
 
 
 MOST_NAMED = 5
@@ -364,14 +361,6 @@ def _subject(names: Sequence[str], n_others: int, others: str = "others") -> str
         of = f"All {n_others}" if len(names) == n_others else f"{len(names)} of {n_others}"
         return f"{of} {others} are"
     return f"{series(names) or 'No learner'} {'are' if len(names) > 1 else 'is'}"
-
-
-def _front(board: Leaderboard) -> pd.DataFrame:
-    """Return the learners on the Pareto front of time and quality, the fastest first."""
-    rows = board.learners.loc[board.ranked]
-    rows = rows[rows["seconds"] > 0]
-    front = figures.pareto_front(rows["seconds"].to_numpy(), rows["error_reduction"].to_numpy())
-    return rows[front].sort_values("seconds")
 
 
 @mpl.rc_context(fs.STYLE)
@@ -409,13 +398,19 @@ def draw_reductions(axes: Axes, board: Leaderboard) -> None:
 
 
 def advice(board: Leaderboard, known: pd.DataFrame | None = None) -> tuple[str, str]:
-    """Return the learner to take, and say so with its use and the gain of learning over none.
+    """Return the learner to take, and say so, also for where only the direct use is possible.
 
     `known` has one row: what is known of some data (`Leaderboard.known`).  Without it, and where no
     rule that knows it is better, the answer is the best one for all data.
     """
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         return "", sentence("too_few", least=Leaderboard.LEAST_CORPORA)
+    best, told = _advice(board, known)
+    return best, sentence("uses", told=told, directly=_advice(board.used_directly, known)[1])
+
+
+def _advice(board: Leaderboard, known: pd.DataFrame | None) -> tuple[str, str]:
+    """Return the learner to take, and say so with its use and the gain of learning over none."""
     saved, baseline = board.saved[board.ranked], board.baseline
     learned = saved.drop(columns=baseline)
     gain = best_elsewhere(learned) - saved[baseline]

@@ -318,8 +318,8 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert out.startswith("This data: tables, 2 classes, 12 rows a class, 13 features (half of the")
     assert (
         "Known classes, retrieval (mAP): take LDA, used directly. The learner that is "
-        "best on the other data sets changes the error reduction of Euclidean with the same "
-        "labels by +35 points [+" in out
+        "best on the other data sets changes the error reduction of Euclidean, used alike, by "
+        "+35 points [+" in out
     )
     assert (
         "New classes, retrieval (mAP): not on this data: it has 2 classes, and 7 are needed." in out
@@ -341,8 +341,8 @@ def test_a_rule_by_kind_is_used_where_it_gains(recommended, tmp_path):
     assert (status, err) == (0, "")
     assert (
         "Known classes, retrieval (mAP): take OASIS, used directly. The learner that is "
-        "best on the other data sets changes the error reduction of Euclidean with the same "
-        "labels by +35 points [+" in out
+        "best on the other data sets changes the error reduction of Euclidean, used alike, by "
+        "+35 points [+" in out
     )
     assert "OASIS is for pictures: this rule gains 15.0% [" in out
 
@@ -356,6 +356,22 @@ def test_data_on_which_no_learner_gains_is_left_as_it_is(recommended, tmp_path):
     assert (status, err) == (0, "")
     assert "Known classes, retrieval (mAP): learn no metric: take Euclidean, used directly. " in out
     assert "(mean over 12 data sets), which may be no gain." in out
+
+
+def test_the_direct_use_has_an_advice_of_its_own(recommended, tmp_path):
+    """LDA saves a fifth of the error .5 directly; with their labels both save half of it."""
+    for path in (tmp_path / "suite").glob("*.csv"):
+        rows = pd.read_csv(path)
+        direct = 0.5 + 0.1 * (rows["learner"] == "LDA")
+        rows.assign(mean=0.75, posterior=0.75, direct=direct).to_csv(path, index=False)
+    status, out, err = recommended("--for", "digits")
+    assert (status, err) == (0, "")
+    assert "Known classes, retrieval (mAP): learn no metric: take Euclidean, used by " in out
+    assert (
+        "Where only the direct use is possible, as in an index: take LDA, used directly. The "
+        "learner that is best on the other data sets changes the error reduction of Euclidean, "
+        "used alike, by +20 points [+20, +20] (mean over 12 data sets)." in out
+    )
 
 
 def test_a_folder_of_pictures_is_recommended_for_without_features_of_them(recommended, tmp_path):

@@ -147,6 +147,13 @@ class Leaderboard:
         return saved.where(is_own)
 
     @property
+    def used_directly(self) -> Leaderboard:
+        """The leaderboard of the same cells in which each learner is used directly."""
+        direct = self.cells["direct"].fillna(self.cells["score"])
+        cells = self.cells.assign(score=direct, posterior=math.nan)
+        return Leaderboard.of(cells, self.baseline, self.group)
+
+    @property
     def known(self) -> pd.DataFrame:
         """What is known of each corpus before a run, (n_corpora, n_facets): its kind and sizes."""
         cells = self.cells.assign(rows=self.cells["n_train"] / self.cells["n_classes"])
