@@ -482,7 +482,7 @@ def recommend(
         texts.append(f"{by}: {told}")
         if best and (reason := no_learner(best)):
             texts[-1] += f" But {reason}."
-    return "\n".join(line for text in texts for line in wrapped(text))
+    return "\n".join(line for text in "\n".join(texts).split("\n") for line in wrapped(text))
 
 
 def _kind_of_rows(items: str, features: str, rows: LabelledRows) -> str:

@@ -318,13 +318,12 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert out.startswith("This data: tables, 2 classes, 12 rows a class, 13 features (half of the")
     assert (
         "Known classes, retrieval (mAP): take LDA, used directly. The learner that is "
-        "best on the other data sets changes the error reduction of Euclidean, used alike, by "
-        "+35 points [+" in out
+        "best on the other data sets gains +35 points [+" in out
     )
     assert (
         "New classes, retrieval (mAP): not on this data: it has 2 classes, and 7 are needed." in out
     )
-    assert "(mean over 12 data sets). This is for all" in out
+    assert "(mean of 12 data sets). This is for all" in out
     assert out.endswith(f"bench run --dataset {table} --algorithms all --label kind")
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
@@ -341,8 +340,7 @@ def test_a_rule_by_kind_is_used_where_it_gains(recommended, tmp_path):
     assert (status, err) == (0, "")
     assert (
         "Known classes, retrieval (mAP): take OASIS, used directly. The learner that is "
-        "best on the other data sets changes the error reduction of Euclidean, used alike, by "
-        "+35 points [+" in out
+        "best on the other data sets gains +35 points [+" in out
     )
     assert "OASIS is for pictures: this rule gains 15.0% [" in out
 
@@ -355,7 +353,7 @@ def test_data_on_which_no_learner_gains_is_left_as_it_is(recommended, tmp_path):
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
     assert "Known classes, retrieval (mAP): learn no metric: take Euclidean, used directly. " in out
-    assert "(mean over 12 data sets), which may be no gain." in out
+    assert "(mean of 12 data sets), which may be no gain." in out
 
 
 def test_the_direct_use_has_an_advice_of_its_own(recommended, tmp_path):
@@ -369,8 +367,8 @@ def test_the_direct_use_has_an_advice_of_its_own(recommended, tmp_path):
     assert "Known classes, retrieval (mAP): learn no metric: take Euclidean, used by " in out
     assert (
         "Where only the direct use is possible, as in an index: take LDA, used directly. The "
-        "learner that is best on the other data sets changes the error reduction of Euclidean, "
-        "used alike, by +20 points [+20, +20] (mean over 12 data sets)." in out
+        "learner that is best on the other data sets gains +20 points [+20, +20] of error "
+        "reduction over Euclidean, used alike (mean of 12 data sets)." in out
     )
 
 
