@@ -66,7 +66,7 @@ sphinx_gallery_conf = {
 with chdir(DOCS):  # so that the page names the files by paths of the repository
     load_reports().write_ranks([Path("results", "suite")], Path("_extra", "ranks"))
     # All of these results as one file, for those who do not have the repository.
-    results = pd.concat(map(pd.read_csv, sorted(Path("results", "suite").glob("*.csv"))))
+    results = pd.concat(map(pd.read_csv, sorted(Path("results", "suite").rglob("*.csv"))))
     results.to_csv(Path("_extra", "suite.csv.gz"), index=False)
     results.to_parquet(Path("_extra", "suite.parquet"), index=False)
 html_extra_path = ["_extra"]

@@ -715,20 +715,22 @@ def make_coverage(name, folder):
     from oasis_bench.experiment import read_experiment
     from oasis_bench.reports.table import plural
 
-    if not (files := sorted(folder.glob(f"{name}/*.csv"))):
+    if not (files := sorted(folder.glob(f"{name}/**/*.csv"))):
         return NOTHING_YET
     every = pd.concat(map(pd.read_csv, files))
     n_methods = len(read_experiment(name).learners)
     holes = every["partitions"].lt(every["planned"])
     lost = every[holes].groupby(["learner", "dataset", "task"]).ngroups
+    cells = every.groupby(["learner", "corpus", "kind", "subset", "task", "name"])
     commands = "".join(f"\n    {it}" for it in every["command"].map(without_folder).unique())
     days = days_of(every)
     return (
         f"Measured so far: {every['learner'].nunique()} of {n_methods} methods on "
         f"{every['corpus'].nunique()} data sets, with "
-        f"{plural(int(every['planned'].max()), 'partition')} of each task (the plan has two, and "
-        f"three for new classes). {plural(lost, 'pair')} of a method and a task of a data set lack "
-        f"a result. {days}, commit {short(' and '.join(every['commit'].unique()))}:\n{commands}\n"
+        f"{plural(int(cells['planned'].sum().min()), 'random split')} for each task (the plan has "
+        f"two, and three for new classes). {plural(lost, 'pair')} of a method and a task of a data "
+        f"set lack a result. {days}, commit {short(' and '.join(every['commit'].unique()))}:\n"
+        f"{commands}\n"
     )
 
 
@@ -834,7 +836,7 @@ def budget_values(name, folder):
     for path in sorted(folder.glob(f"{name}/*.csv")):
         files.setdefault(int(path.stem.rpartition("-")[2]), []).append(path)
     boards = {
-        "all" if budget == 1000 else budget: read_boards(files[budget])[0][0]
+        "all" if budget == 1000 else budget: next(read_boards(files[budget])[0])
         for budget in sorted(files)
     }
     return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,8 @@ def write_ranks(
     measure of the comparison; the default is the first one of the task.  Without `task`, learners
     are compared on each task.
     """
-    boards, notes = read_boards(paths, task, measure, baseline)
+    found, notes = read_boards(paths, task, measure, baseline)
+    boards = list(found)
     Folder(output).make_writable()
     title = f"Learners over {max(len(it.corpora) for it in boards)} data sets"
     page = _write(output, PAGE, title, boards, notes)
@@ -101,11 +103,11 @@ def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> 
         what = Experiment.settings()[what].help.split(",")[0]
     beside = side_by_side(views, what)
     try:
-        boards, notes = read_boards(list(folders.values()))
+        found, notes = read_boards(list(folders.values()))
     except UsageError:  # of one data set, or without the baseline
-        boards, notes = [], []
+        found, notes = iter(()), []
     title = f"{plural(len(views), 'run')} side by side, by {what}"
-    return _write(output, PAGE_OF_VALUES, title, boards, notes, beside)
+    return _write(output, PAGE_OF_VALUES, title, list(found), notes, beside)
 
 
 def read_boards(
@@ -113,15 +115,15 @@ def read_boards(
     task: str | None = None,
     measure: str | None = None,
     baseline: str = BASELINE,
-) -> tuple[list[Leaderboard], list[str]]:
+) -> tuple[Iterator[Leaderboard], list[str]]:
     """Read runs and summaries and compare their learners, a board for each task.
 
-    The first board of a task is over all corpora.  Further boards are over each group that has
-    several corpora, but not all.  Remarks on the inputs, for the reader, are returned too.
+    Each board is made when it is asked for.  The first board of a task is over all corpora.
+    Further boards are over each group that has several corpora, but not all.  Remarks on the
+    inputs, for the reader, are returned too.
     """
     by_task, notes = _cells_by_task(paths, task, measure, baseline)
-    boards = [board for cells in by_task.values() for board in _boards_of(cells, baseline)]
-    return boards, notes
+    return chain.from_iterable(_boards_of(cells, baseline) for cells in by_task.values()), notes
 
 
 def _cells_by_task(

@@ -125,27 +125,43 @@ def test_published_figures_stand_in_brackets(tmp_path):
     assert "`run`,\n2026-11-22, commit abc." in made
 
 
-def test_planned_comparisons_are_of_both_uses_by_hand(write_run, tmp_path):
-    """Two data sets; the error of Euclidean used directly is .5, so that .01 of mAP is 2 points."""
-    mAP = [  # selected, direct, posterior
-        {"Euclidean": (0.6, 0.5, 0.6), "LDA": (0.7, 0.7, 0.6), "PLDA": (0.65, 0.6, 0.65)},
-        {"Euclidean": (0.5, 0.5, 0.5), "LDA": (0.5, 0.5, 0.7), "PLDA": (0.75, 0.5, 0.75)},
-    ]
-    for number, of_learners in enumerate(mAP):
-        trials = [
-            fake_trial(name, 2, p, selected, tasks=("retrieval",))
-            for name, (selected, _, _) in of_learners.items()
-            for p in range(2)
-        ]
-        settings = {"dataset": f"set{number}", "tasks": ["retrieval"]}
-        run = write_run(f"run {number}", trials, experiment=settings)
-        output = tmp_path / "suite"
-        assert main(["export", str(run), "--format", "summary", "--output", str(output)]) == 0
-        file = output / f"{run.name}.csv"
-        rows = pd.read_csv(file)
-        for place, use in ((1, "direct"), (2, "posterior")):
-            rows[use] = [of_learners[name][place] for name in rows["learner"]]
-        rows[rows["measure"] == "mAP"].to_csv(file, index=False)
+# The mAP of two data sets: in the selected use, directly, by posterior.  The error of Euclidean
+# used directly is .5, so that .01 of mAP is 2 points.
+FIRST = [
+    {"Euclidean": (0.6, 0.5, 0.6), "LDA": (0.7, 0.7, 0.6), "PLDA": (0.65, 0.6, 0.65)},
+    {"Euclidean": (0.5, 0.5, 0.5), "LDA": (0.5, 0.5, 0.7), "PLDA": (0.75, 0.5, 0.75)},
+]
+SECOND = [
+    {"Euclidean": (0.6, 0.5, 0.6), "LDA": (0.6, 0.6, 0.6), "PLDA": (0.7, 0.7, 0.7)},
+    {"Euclidean": (0.5, 0.5, 0.5), "LDA": (0.5, 0.5, 0.5), "PLDA": (0.6, 0.6, 0.6)},
+]
+
+
+@pytest.fixture
+def write_suite(write_run):
+    """Write the results of a split of a suite; call with its folder and the mAP."""
+
+    def write(output, mAP):
+        for number, of_learners in enumerate(mAP):
+            trials = [
+                fake_trial(name, 2, p, selected, tasks=("retrieval",))
+                for name, (selected, _, _) in of_learners.items()
+                for p in range(2)
+            ]
+            settings = {"dataset": f"set{number}", "tasks": ["retrieval"]}
+            run = write_run(f"run {number} of {output.name}", trials, experiment=settings)
+            assert main(["export", str(run), "--format", "summary", "--output", str(output)]) == 0
+            file = output / f"{run.name}.csv"
+            rows = pd.read_csv(file)
+            for place, use in ((1, "direct"), (2, "posterior")):
+                rows[use] = [of_learners[name][place] for name in rows["learner"]]
+            rows[rows["measure"] == "mAP"].to_csv(file, index=False)
+
+    return write
+
+
+def test_planned_comparisons_are_of_both_uses_by_hand(write_suite, tmp_path):
+    write_suite(tmp_path / "suite", FIRST)
     table = make_results.planned("retrieval mAP", tmp_path)
     found = table[["median", "mean", "above"]].round(6).to_dict("index")
     # Euclidean saves .2 and 0 by its labels; LDA .4 and 0; PLDA .3 and .5.
@@ -158,6 +174,28 @@ def test_planned_comparisons_are_of_both_uses_by_hand(write_run, tmp_path):
     # LDA -.2 and .4, PLDA .1 and .5: the medians are -.05 and .45.
     assert found[make_results.POSTERIOR] == {"median": 0.2, "mean": 0.2, "above": 1}
     assert make_results.CLASSIFIER not in found  # it has no results
+
+
+def test_two_random_splits_are_compared_and_their_mean_is_taken(write_suite, tmp_path):
+    write_suite(tmp_path / "suite", FIRST)
+    write_suite(tmp_path / "suite" / "second-split", SECOND)
+    typical = {
+        split: make_results.planned("retrieval mAP", tmp_path, split).loc[make_results.TYPICAL]
+        for split in make_results.SPLITS
+    }
+    # LDA saves .4 and 0, then .2 and 0; PLDA .3 and .5, then .4 and .2; Euclidean .2 and 0.
+    assert typical["first split"]["median"] == pytest.approx(0.2)
+    assert typical["second split"]["median"] == pytest.approx(0.1)
+    assert typical["both"]["median"] == pytest.approx((0.325 - 0.2 + 0.175) / 2)
+    # Directly LDA saves .4 and 0, then .2 and 0; PLDA .2 and 0, then .4 and .2.
+    directly = make_results.directly("retrieval mAP", tmp_path)
+    assert directly.loc["typical", "mean"] == pytest.approx((0.3 + 0.05) / 2)
+    # LDA is best on the first set in the first split, and PLDA in the second and on the other set.
+    own = make_results.own_choice("retrieval mAP", tmp_path)
+    assert own.tolist() == pytest.approx([(0 + 0.1) / 2, (0.2 + 0.5) / 2])
+    # LDA differs by .2 and 0, PLDA by .1 and .3: 10 and 20 points in the median, by the root of 2.
+    noise = make_results.make_noise("retrieval mAP", tmp_path)
+    assert "| Known classes (2 data sets) | 10.6 (7.1 to 14.1) |" in noise
 
 
 def test_values_by_a_rule_minus_those_of_one_answer_are_its_gain():
@@ -186,7 +224,7 @@ def test_shares_of_variance_are_those_of_the_parts_that_made_the_values():
 
 
 @pytest.mark.parametrize(
-    "file", sorted((DOCS / "results" / "suite").glob("*.csv")), ids=lambda file: file.stem
+    "file", sorted((DOCS / "results" / "suite").rglob("*.csv")), ids=lambda file: file.stem
 )
 def test_a_committed_result_is_of_the_suite_and_agrees_with_itself(file):
     one = read_experiment("suite").one_for_each_value()[file.stem]
@@ -194,7 +232,7 @@ def test_a_committed_result_is_of_the_suite_and_agrees_with_itself(file):
     assert set(rows) <= set(COLUMNS)
     assert set(rows["protocol"]) == {one.protocol}
     assert set(rows["learner"]) <= {*one.learners}  # the suite is measured in parts
-    listed = (file.parent / "equal-code.txt").read_text().splitlines()
+    listed = (DOCS / "results" / "suite" / "equal-code.txt").read_text().splitlines()
     assert set(rows["code"]) <= {line.split()[0] for line in listed}
     assert set(rows["search"]) == {int(one.search)}
     assert set(rows["task"]) == set(one.tasks)
