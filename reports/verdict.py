@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import Comparison, PairedInterval
+from oasis_bench.analysis import BASELINES, Comparison, PairedInterval
 from oasis_bench.reports.table import plural, seconds_text, series
 from oasis_bench.reports.trials import TunedEnd, tuned_ends
 from oasis_bench.reports.view import BASELINE, RunView, task_title
@@ -30,9 +30,6 @@ MANY_ENOUGH = 5
 PARTS = ["tuning_seconds", "fit_seconds", "query_seconds"]
 
 CLASSIFIER = "ClassifierPosterior"
-
-WITHOUT_METRIC = (BASELINE, "NearestNeighbourMemory", CLASSIFIER)
-"""Algorithms that learn no metric."""
 
 NO_OTHER = "there is no other learner to compare it with"
 
@@ -91,7 +88,7 @@ def _compared_uses(view: RunView) -> Iterator[tuple[str, str, Comparison]]:
     Nothing where no learner votes.
     """
     learners = view.experiment.learners.items()
-    learned = [name for name, spec in learners if spec.algorithm not in WITHOUT_METRIC]
+    learned = [name for name, spec in learners if spec.algorithm not in BASELINES]
     for task in view.tasks if view.has_posterior else ():
         split = view.split_of(task)
         known = "New" if view.info.sources.splits[split].knows_classes is False else "Known"

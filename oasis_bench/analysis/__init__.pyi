@@ -1,5 +1,6 @@
 from .comparison import compare_runs as compare_runs
 from .leaderboard import (
+    BASELINES as BASELINES,
     Leaderboard as Leaderboard,
     best_elsewhere as best_elsewhere,
     bootstrap_intervals as bootstrap_intervals,

@@ -24,7 +24,7 @@ from scipy import stats
 from oasis_bench.analysis.statistics import CONFIDENCE, LEVEL, RESAMPLES, holm
 
 BASELINES = ("Euclidean", "Covariance", "NearestNeighbourMemory", "ClassifierPosterior")
-"""Learners of the suite that learn no metric from the labels."""
+"""Learners that learn no metric from the labels."""
 
 DECIMALS = 9
 """Differences of scores are rounded to so many decimals, so that equal scores are ties."""
