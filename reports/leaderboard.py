@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import sparse
 
-from oasis_bench.analysis import Leaderboard, best_elsewhere, bootstrap_intervals, rule_gains
+from oasis_bench.analysis import LEVEL, Leaderboard, best_elsewhere, bootstrap_intervals, rule_gains
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports import figure_style as fs, figures
@@ -50,8 +51,8 @@ PAGE, PAGE_OF_VALUES = "leaderboard.html", "side_by_side.html"
 LEAST_SHOWN = -100
 """The axis of the figure ends at this error reduction, in per cent, to keep others readable."""
 
-ALL = "all"
-"""The value of the filter that shows all corpora."""
+ALL, SELECTED = "all", "selected"
+"""The values of the filters that show all corpora, and learners in the use of the inner folds."""
 
 VALUES = {"Direct": "direct", "Posterior": "posterior", "As learned": "as_learned"}
 OF_USE = {"Use": "use", "tau": "tau", "b": "blend"}
@@ -86,7 +87,7 @@ def write_ranks(
     page = _write(output, PAGE, title, boards, notes)
     rows = [
         it.learners.reset_index(names="learner").assign(
-            task=it.task, measure=it.measure, group=it.group
+            task=it.task, measure=it.measure, use=it.use, group=it.group
         )
         for it in boards
     ]
@@ -178,16 +179,20 @@ def _cells_of(results: pd.DataFrame, measure: str | None, baseline: str) -> pd.D
 
 
 def _boards_of(cells: pd.DataFrame, baseline: str) -> Iterator[Leaderboard]:
-    """Yield the board of all cells, and of each group that has several corpora, but not all."""
-    board = Leaderboard.of(cells, baseline)
-    yield board
-    groups = board.groups(board.known)
-    for facet in groups:
-        of_corpora = groups[facet]
-        for name in of_corpora.unique():
-            corpora = of_corpora.index[of_corpora == name]
-            if 1 < len(corpora) < len(of_corpora):
-                yield Leaderboard.of(cells[cells["corpus"].isin(corpora)], baseline, str(name))
+    """Yield the board of all cells, and of each group that has several corpora, but not all.
+
+    If there are uses to choose from, the same with all learners used directly follows.
+    """
+    whole = Leaderboard.of(cells, baseline)
+    groups = whole.groups(whole.known)
+    for board in (whole, *[whole.used_directly] * bool(cells["posterior"].notna().any())):
+        yield board
+        for facet in groups:
+            of_corpora = groups[facet].loc[board.corpora]
+            for name in of_corpora.unique():
+                own = board.cells[board.cells["corpus"].map(of_corpora == name)]
+                if 1 < own["corpus"].nunique() < len(of_corpora):
+                    yield replace(Leaderboard.of(own, baseline), group=str(name), use=board.use)
 
 
 def _write(
@@ -203,6 +208,7 @@ def _write(
         task: _of_task([it for it in boards if it.task == task])
         for task in dict.fromkeys(it.task for it in boards)
     }
+    titles = [part["title"] for part in parts.values()]
     return write_page(
         output,
         name,
@@ -217,7 +223,7 @@ def _write(
             share=100 * Leaderboard.MOST_STAND_INS,
         ),
         beside=beside,
-        start={"Task": next(iter(parts.values()))["title"], "Group": ALL} if parts else {},
+        start={"Task": "".join(titles[:1]), "Use": SELECTED, "Group": ALL},
     )
 
 
@@ -253,7 +259,7 @@ def standing_table(board: Leaderboard) -> Table:
     ]
     n_corpora, leader = len(board.corpora), board.ranked[0]
     bold = ["best", "as good", "unclear"] if rows["verdict"].eq("worse").any() else []
-    of = "" if board.group == ALL else f", {board.group}"
+    of = "".join(f", {it}" for it in (board.group, board.use) if it not in (ALL, SELECTED))
     suffix = re.sub(r"\W+", "_", of[1:])
     return Table(
         name=f"leaderboard_{board.task}{suffix}",
@@ -279,7 +285,7 @@ def standing_table(board: Leaderboard) -> Table:
         notes=notes_where(
             {"stand_ins": not rows["ranked"].all()}, share=100 * board.MOST_STAND_INS
         ),
-        of={"Task": task_title(board.task), "Group": board.group},
+        of={"Task": task_title(board.task), "Use": board.use, "Group": board.group},
     )
 
 
@@ -332,9 +338,8 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         yield f"Nothing is significant on fewer than {Leaderboard.LEAST_CORPORA} data sets."
     else:
-        is_above = tested["p_baseline"].le(board.LEVEL) & tested["error_reduction_mean"].gt(
-            tested.at[board.baseline, "error_reduction_mean"]
-        )
+        mean = tested["error_reduction_mean"]
+        is_above = tested["p_baseline"].le(LEVEL) & mean.gt(mean[board.baseline])
         above = _subject(tested.index[is_above].tolist(), len(ranked) - 1, "learners")
         good, unclear = (
             tested.index[tested["verdict"] == verdict].tolist()
@@ -588,7 +593,7 @@ def _mean_text(mean: float, sd: float) -> str:
 def _summary(boards: Sequence[Leaderboard], notes: Sequence[str]) -> Iterator[str]:
     """Yield the sentences and the table of each task, over all corpora, as text."""
     for board in boards:
-        if board.group != ALL:
+        if (board.use, board.group) != (SELECTED, ALL):
             continue
         for line in sentences(board):
             yield from wrapped(line)

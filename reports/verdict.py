@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import BASELINES, Comparison, PairedInterval
+from oasis_bench.analysis import BASELINES, LEAST_SETS, Comparison, PairedInterval
 from oasis_bench.reports.table import plural, seconds_text, series
 from oasis_bench.reports.trials import TunedEnd, tuned_ends
 from oasis_bench.reports.view import BASELINE, RunView, task_title
@@ -309,7 +309,7 @@ def _why_not_compared(view: RunView, it: Comparison) -> str:
         return NO_OTHER
     if view.experiment.replicates:
         n_sets = view.experiment.n_partitions
-        return f"a test needs {view.LEAST_SETS} class sets, and there are {n_sets}"
+        return f"a test needs {LEAST_SETS} class sets, and there are {n_sets}"
     if it.sizes is not None:
         return f"{len(it.sizes)} queries of judgements are too few for a test"
     if it.scores.count().max() > 1:

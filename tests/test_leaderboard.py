@@ -1,5 +1,6 @@
 """Learners over corpora: hand cases, SciPy's tests and bootstrap, and the page of `ranks`."""
 
+import json
 import math
 import re
 from dataclasses import asdict
@@ -370,6 +371,24 @@ def test_the_direct_use_has_an_advice_of_its_own(recommended, tmp_path):
         "learner that is best on the other data sets gains +20 points [+20, +20] of error "
         "reduction over Euclidean, used alike (mean of 12 data sets)." in out
     )
+
+
+def test_the_page_ranks_learners_in_the_tuned_use_or_directly(recommended, tmp_path, capsys):
+    for path in (tmp_path / "suite").glob("*.csv"):
+        rows = pd.read_csv(path)
+        direct = 0.5 + 0.1 * (rows["learner"] == "LDA")
+        rows.assign(mean=0.75, posterior=0.75, direct=direct).to_csv(path, index=False)
+    words = ["ranks", str(tmp_path / "suite"), "--output", str(tmp_path / "ranks"), "--json"]
+    assert main(words) == 0
+    found = pd.DataFrame(json.loads(capsys.readouterr().out)["rows"])
+    found = found[found["learner"] == "LDA"].drop_duplicates(["task", "use", "group"])
+    for use, saved in (("selected", 0.5), ("directly", 0.2)):
+        own = found[found["use"] == use]
+        assert own["error_reduction"].tolist() == pytest.approx([saved] * len(own))
+        assert set(own["group"]) >= {"all", "pictures", "tables"}
+    page = (tmp_path / "ranks" / "leaderboard.html").read_text()
+    assert "learners over 12 data sets, directly" in page
+    assert "learners over 6 data sets, pictures, directly" in page
 
 
 def test_a_folder_of_pictures_is_recommended_for_without_features_of_them(recommended, tmp_path):

@@ -15,6 +15,7 @@ from .measurements import (
     measure_name as measure_name,
 )
 from .statistics import (
+    LEAST_SETS as LEAST_SETS,
     LEVEL as LEVEL,
     MARGIN as MARGIN,
     Comparison as Comparison,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, ClassVar
@@ -60,6 +60,8 @@ class Leaderboard:
         The error reduction of each learner on each corpus; `_error_reductions` has the stand-ins.
     group : str
         The name of the group of corpora, or 'all'.
+    use : str
+        How all learners are used: 'selected' (by the inner folds) or 'directly'.
     """
 
     cells: pd.DataFrame
@@ -67,8 +69,8 @@ class Leaderboard:
     learners: pd.DataFrame
     saved: pd.DataFrame
     group: str = "all"
+    use: str = "selected"
 
-    LEVEL: ClassVar = LEVEL
     MARGIN: ClassVar = 0.02
     """Learners whose mean error reductions differ by less are as good as each other."""
 
@@ -79,7 +81,7 @@ class Leaderboard:
     """A learner with stand-ins on a larger share of the corpora is listed but not ranked."""
 
     @classmethod
-    def of(cls, cells: pd.DataFrame, baseline: str, group: str = "all") -> Leaderboard:
+    def of(cls, cells: pd.DataFrame, baseline: str) -> Leaderboard:
         """Compare learners over corpora with a baseline, and with the best by average rank."""
         saved, is_own = _error_reductions(cells, baseline)
         stand_ins = (~is_own).sum()
@@ -111,7 +113,7 @@ class Leaderboard:
                 "seconds": measured["seconds"].mean().groupby("learner").median(),
             }
         )
-        return cls(cells, baseline, learners.loc[names], saved, group=group)
+        return cls(cells, baseline, learners.loc[names], saved)
 
     @property
     def corpora(self) -> list[str]:
@@ -151,7 +153,7 @@ class Leaderboard:
         """The leaderboard of the same cells in which each learner is used directly."""
         direct = self.cells["direct"].fillna(self.cells["score"])
         cells = self.cells.assign(score=direct, posterior=math.nan)
-        return Leaderboard.of(cells, self.baseline, self.group)
+        return replace(Leaderboard.of(cells, self.baseline), group=self.group, use="directly")
 
     @property
     def known(self) -> pd.DataFrame:

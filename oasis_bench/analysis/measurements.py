@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -76,8 +76,6 @@ class RunAnalysis:
     """
 
     stored: StoredRun
-
-    LEAST_SETS: ClassVar = LEAST_SETS
 
     # Learners, tasks, splits and class subsets.
 
