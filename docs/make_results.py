@@ -563,7 +563,7 @@ def make_directly_in_words(specs, folder):
         for name, row in rows.items()
     ]
     return (
-        f"- **Distances alone, as in an index: {head}.** Of the error of Euclidean distance, the "
+        f"- **The distance alone, without votes: {head}.** Of the error of Euclidean distance, the "
         f"metric that is best on the other data sets, used directly, removes {series(told)}. This "
         "question was added after the first split was measured.\n"
     )

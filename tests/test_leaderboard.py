@@ -367,7 +367,7 @@ def test_the_direct_use_has_an_advice_of_its_own(recommended, tmp_path):
     assert (status, err) == (0, "")
     assert "Known classes, retrieval (mAP): learn no metric: take Euclidean, used by " in out
     assert (
-        "Where only the direct use is possible, as in an index: take LDA, used directly. The "
+        "Without votes of the training items, as in `transform`: take LDA, used directly. The "
         "learner that is best on the other data sets gains +20 points [+20, +20] of error "
         "reduction over Euclidean, used alike (mean of 12 data sets)." in out
     )
