@@ -36,8 +36,8 @@ classes by the fewest classes of a data set, are marked so:
 The suite has two random splits: one in its folder, one in the folder `second-split` in it.  All of
 the above has the mean of both.  'splits' in place of 'planned' gives each split alone, for several
 tasks 'noise' how far they differ, and 'own choice' what the choice of a metric in one split gives
-in the other.  'directly' compares metrics and Euclidean if all are
-used directly ('directly in words' in a sentence).
+in the other.  'directly' compares metrics and Euclidean if all are used directly ('directly in
+words' in a sentence).
 
 For several tasks, 'in words' in place of 'planned' gives their first two in sentences, 'advice' the
 learner to take, 'variance' the shares of the variance ('shares' in words), and 'rules' what rules
@@ -319,7 +319,7 @@ DIRECTLY = "; directly"
 def asked_board(spec, folder):
     """Return the leaderboard of a comment, in the tuned use or directly; None without results."""
     board = leaderboard(spec.removesuffix(DIRECTLY), folder)
-    return board.used_directly if board is not None and spec.endswith(DIRECTLY) else board
+    return board.in_uses[-1] if board is not None and spec.endswith(DIRECTLY) else board
 
 
 def make_leaderboard(spec, folder):
@@ -366,6 +366,11 @@ def best_metric(board):
     from oasis_bench.analysis import best_elsewhere
 
     return best_elsewhere(board.saved[board.metrics])
+
+
+def task_of(spec):
+    """Return the words for the task of a comment."""
+    return TASKS[spec.strip().split(" ", 1)[0]][0]
 
 
 @cache
@@ -462,10 +467,14 @@ def both_splits(spec, folder):
     return first.loc[second.index], second
 
 
+NORMAL = 0.6745
+"""The median of the absolute values of a normal distribution with the standard deviation 1."""
+
+
 def make_noise(specs, folder):
     """Write how far the error reductions of two random splits differ, as a table."""
     head = ["", "sd of one split", "the same, minus Euclidean", "sd between metrics"]
-    head += ["order of metrics on one data set", "order of their means"]
+    head += ["rank correlation on one data set", "rank correlation of the means"]
     lines = [head, ["---"] * len(head)]
     for spec in specs.split(";"):
         if (splits := both_splits(spec.strip(), folder)) is None:
@@ -473,13 +482,14 @@ def make_noise(specs, folder):
         metrics = [own.drop(columns="Euclidean") for own in splits]
         added = [own.sub(it["Euclidean"], axis=0) for own, it in zip(metrics, splits, strict=True)]
         of_split = [
-            100 * (first - second).abs().median() / 2**0.5 for first, second in (metrics, added)
+            100 * (first - second).abs().median() / (NORMAL * 2**0.5)
+            for first, second in (metrics, added)
         ]
         noise = [f"{own.median():.1f} ({own.min():.1f} to {own.max():.1f})" for own in of_split]
         between = 100 * ((metrics[0] + metrics[1]) / 2).std(axis=1).median()
         alike = metrics[0].corrwith(metrics[1], axis=1, method="spearman").median()
         means = metrics[0].mean().corr(metrics[1].mean(), method="spearman")
-        title = f"{TASKS[spec.strip().split(' ', 1)[0]][0]} ({len(metrics[0])} data sets)"
+        title = f"{task_of(spec)} ({len(metrics[0])} data sets)"
         lines.append([title, *noise, f"{between:.1f}", f"{alike:.2f}", f"{means:.2f}"])
     return piped(lines)
 
@@ -507,7 +517,7 @@ def make_own_choice(specs, folder):
     for spec, row in tested(values).iterrows():
         p_values = [p_text(row[name]) for name in ("over_sets", "over_domains", "p")]
         lines.append(
-            f"- **{TASKS[spec.split(' ', 1)[0]][0]}**: {in_points(row, ' points')}, mean "
+            f"- **{task_of(spec)}**: {in_points(row, ' points')}, mean "
             f"{100 * row['mean']:+.0f}, above 0 on {row['above']:.0f} of {row['n']:.0f} (p = "
             f"{p_values[0]} over data sets, {p_values[1]} over their domains, {p_values[2]} "
             "corrected).\n"
@@ -517,55 +527,67 @@ def make_own_choice(specs, folder):
 
 @cache
 def directly(spec, folder, split="both"):
-    """Return what metrics add to Euclidean distance if all are used directly; None if unknown."""
-    if (board := compared(spec, folder, split)) is None:
+    """Return what metrics add to Euclidean distance if all are used directly; None if unknown.
+
+    The first two rows are of the metrics blended with Euclidean, as tuned; the others of the
+    metrics alone.
+    """
+    from oasis_bench.analysis import Leaderboard, best_elsewhere
+
+    if (whole := compared(spec, folder, split)) is None:
         return None
-    board = board.used_directly
-    typical = board.saved[board.metrics].median(axis=1)
-    return tested({"best on the other data sets": best_metric(board), "typical": typical})
+    alone = Leaderboard.of(whole.cells.assign(direct=whole.cells["as_learned"]), whole.baseline)
+    parts = []
+    for board, how in ((whole, ""), (alone, ", not blended")):
+        saved = board.in_uses[-1].saved[board.metrics]
+        best, typical = f"best on the other data sets{how}", f"typical{how}"
+        parts.append(tested({best: best_elsewhere(saved), typical: saved.median(axis=1)}))
+    return pd.concat(parts)
 
 
-def make_directly(specs, folder):
+def make_directly(spec, folder):
     """Write what metrics add to Euclidean distance if all are used directly, in each split."""
     from oasis_bench.reports.leaderboard import percent
     from oasis_bench.reports.table import p_text
 
+    tables = [directly(spec, folder, split) for split in SPLITS]
+    if tables[-1] is None:
+        return NOTHING_YET
     head = ["Metric, used directly", *(f"{split}, points (p)" for split in SPLITS)]
     lines = [[*head, "Mean", "Above 0"], ["---"] * (len(head) + 2)]
-    for spec in map(str.strip, specs.split(";")):
-        tables = [directly(spec, folder, split) for split in SPLITS]
-        if tables[-1] is None:
-            return NOTHING_YET
-        for name, whole in tables[-1].iterrows():
-            rows = [table.loc[name] for table in tables if table is not None]
-            cells = [f"{in_points(it, '')} ({p_text(it['p'])})" for it in rows]
-            cells = [cells[0], "-", cells[-1]] if tables[1] is None else cells
-            above = f"{whole['above']:.0f} of {whole['n']:.0f}"
-            task = TASKS[spec.split(" ", 1)[0]][0]
-            lines.append([f"{task}: {name}", *cells, percent(whole["mean"]), above])
+    for name, whole in tables[-1].iterrows():
+        rows = [None if table is None else table.loc[name] for table in tables]
+        cells = [
+            "-" if row is None else f"{in_points(row, '')} ({p_text(row['p'])})" for row in rows
+        ]
+        above = f"{whole['above']:.0f} of {whole['n']:.0f}"
+        lines.append([name, *cells, percent(whole["mean"]), above])
     return piped(lines)
 
 
 def make_directly_in_words(specs, folder):
     """Write in a sentence what the best metric elsewhere removes if all are used directly."""
+    from oasis_bench.analysis import LEVEL
     from oasis_bench.reports.table import p_text, series
 
-    rows = {}
-    for spec in map(str.strip, specs.split(";")):
-        if (table := directly(spec, folder)) is None:
-            return NOTHING_YET
-        rows[TASKS[spec.split(" ", 1)[0]][0].lower()] = table.iloc[0]
-    helps = [name for name, row in rows.items() if row["p"] <= 0.05 and row["mean"] > 0]
-    head = f"learning a metric helps for {series(helps)}" if helps else "no metric helps"
+    specs = [spec.strip() for spec in specs.split(";")]
+    tables = [directly(spec, folder) for spec in specs]
+    if any(table is None for table in tables):
+        return NOTHING_YET
+    rows = {task_of(it).lower(): table.iloc[0] for it, table in zip(specs, tables, strict=True)}
+    helps = [name for name, row in rows.items() if row["p"] <= LEVEL and row["mean"] > 0]
+    head = f"a metric helps for {series(helps)}" if helps else "no significant gain"
     told = [
-        f"{in_points(row, ' %')} for {name} ({row['above']:.0f} of {row['n']:.0f} data sets, p "
-        f"{p_text(row['p'])})"
+        f"{in_points(row, ' %')} for {name} ({row['above']:.0f} of {row['n']:.0f} data sets, "
+        f"corrected p {p_text(row['p'])})"
         for name, row in rows.items()
     ]
+    labels = planned(specs[0], folder).loc[LABELS]
     return (
-        f"- **The distance alone, without votes: {head}.** Of the error of Euclidean distance, the "
-        f"metric that is best on the other data sets, used directly, removes {series(told)}. This "
-        "question was added after the first split was measured.\n"
+        f"- **Without votes: {head}** (exploratory). If Euclidean distance and the metric that is "
+        "best on the other data sets are both used directly, the metric removes "
+        f"{series(told)} of the error. Votes without a metric remove {in_points(labels, ' %')} "
+        f"for {next(iter(rows))}.\n"
     )
 
 
@@ -597,7 +619,7 @@ def in_words(spec, folder):
     """Write what the labels give without a learned metric, and what the best metric adds."""
     from oasis_bench.reports.table import p_text
 
-    table, (task, _) = planned(spec, folder), TASKS[spec.split(" ", 1)[0]]
+    table, task = planned(spec, folder), task_of(spec)
     if table is None:
         return f"**{task}**: {NOTHING_YET.strip()}"
     labels, learning = table.loc[LABELS], table.loc[LEARNING]
@@ -641,9 +663,8 @@ def make_advice(specs, folder):
     lines = []
     for spec in specs.split(";"):
         board = leaderboard(spec.strip(), folder)
-        task = TASKS[spec.strip().split(" ", 1)[0]][0]
-        told = NOTHING_YET.strip() if board is None else advice(board)[1]
-        lines.append(f"- **{task}**: {told}\n")
+        told = [NOTHING_YET.strip()] if board is None else [told for _, told in advice(board)]
+        lines += [f"- **{task_of(spec)}**: {told[0]}\n", *(f"    - {it}\n" for it in told[1:])]
     return "".join(lines)
 
 
@@ -717,20 +738,19 @@ def make_coverage(name, folder):
 
     if not (files := sorted(folder.glob(f"{name}/**/*.csv"))):
         return NOTHING_YET
-    every = pd.concat(map(pd.read_csv, files))
+    every = pd.concat([pd.read_csv(file).assign(file=file.stem) for file in files])
     n_methods = len(read_experiment(name).learners)
     holes = every["partitions"].lt(every["planned"])
     lost = every[holes].groupby(["learner", "dataset", "task"]).ngroups
-    cells = every.groupby(["learner", "corpus", "kind", "subset", "task", "name"])
+    cells = every.groupby(["file", "learner", "task", "name"])
     commands = "".join(f"\n    {it}" for it in every["command"].map(without_folder).unique())
     days = days_of(every)
     return (
         f"Measured so far: {every['learner'].nunique()} of {n_methods} methods on "
         f"{every['corpus'].nunique()} data sets, with "
-        f"{plural(int(cells['planned'].sum().min()), 'random split')} for each task (the plan has "
-        f"two, and three for new classes). {plural(lost, 'pair')} of a method and a task of a data "
-        f"set lack a result. {days}, commit {short(' and '.join(every['commit'].unique()))}:\n"
-        f"{commands}\n"
+        f"{plural(int(cells['planned'].sum().min()), 'random split')}. {plural(lost, 'pair')} of a "
+        f"method and a task of a data set lack a result. {days}, commit "
+        f"{short(' and '.join(every['commit'].unique()))}:\n{commands}\n"
     )
 
 
@@ -1061,8 +1081,7 @@ def make_rows(page, folder):
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:
         if (board := asked_board(spec, folder)) is None:
             continue
-        use = "direct" if spec.endswith(DIRECTLY) else "selected"
-        about = {"task": board.task, "measure": board.measure, "use": use}
+        about = {"task": board.task, "measure": board.measure, "use": board.use}
         about["corpora_of"] = board.group
         parts.append(standing_table(board).numbers.assign(**about))
     return to_csv(pd.concat(parts)).decode() if parts else ""

@@ -120,8 +120,8 @@ def read_boards(
     """Read runs and summaries and compare their learners, a board for each task.
 
     Each board is made when it is asked for.  The first board of a task is over all corpora.
-    Further boards are over each group that has several corpora, but not all.  Remarks on the
-    inputs, for the reader, are returned too.
+    Further boards are over each group that has several corpora, but not all, and then the same if
+    all learners are used directly.  Remarks on the inputs, for the reader, are returned too.
     """
     by_task, notes = _cells_by_task(paths, task, measure, baseline)
     return chain.from_iterable(_boards_of(cells, baseline) for cells in by_task.values()), notes
@@ -185,12 +185,12 @@ def _boards_of(cells: pd.DataFrame, baseline: str) -> Iterator[Leaderboard]:
     """
     whole = Leaderboard.of(cells, baseline)
     groups = whole.groups(whole.known)
-    for board in (whole, *[whole.used_directly] * bool(cells["posterior"].notna().any())):
+    for board in whole.in_uses:
         yield board
         for facet in groups:
             of_corpora = groups[facet].loc[board.corpora]
             for name in of_corpora.unique():
-                own = board.cells[board.cells["corpus"].map(of_corpora == name)]
+                own = board.cells[board.cells["corpus"].map(of_corpora) == name]
                 if 1 < own["corpus"].nunique() < len(of_corpora):
                     yield replace(Leaderboard.of(own, baseline), group=str(name), use=board.use)
 
@@ -223,7 +223,7 @@ def _write(
             share=100 * Leaderboard.MOST_STAND_INS,
         ),
         beside=beside,
-        start={"Task": "".join(titles[:1]), "Use": SELECTED, "Group": ALL},
+        start={"Task": titles[0] if titles else "", "Use": SELECTED, "Group": ALL},
     )
 
 
@@ -235,7 +235,7 @@ def _of_task(boards: Sequence[Leaderboard]) -> dict[str, Any]:
         "standings": [standing_table(it) for it in boards],
         "sentences": list(sentences(board)),
         "reductions": _reductions(board),
-        "recommendation": advice(board)[1],
+        "recommendations": [told for _, told in advice(board)],
         "against_time": _against_time(board),
         "scores": _scores_table(board),
         "results": _results_table(board),
@@ -404,16 +404,15 @@ def draw_reductions(axes: Axes, board: Leaderboard) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def advice(board: Leaderboard, known: pd.DataFrame | None = None) -> tuple[str, str]:
-    """Return the learner to take, and say so, also for where only the direct use is possible.
+def advice(board: Leaderboard, known: pd.DataFrame | None = None) -> list[tuple[str, str]]:
+    """Return the learner to take, and say so, in any use, and then if all are used directly.
 
     `known` has one row: what is known of some data (`Leaderboard.known`).  Without it, and where no
     rule that knows it is better, the answer is the best one for all data.
     """
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
-        return "", sentence("too_few", least=Leaderboard.LEAST_CORPORA)
-    best, told = _advice(board, known)
-    return best, sentence("uses", told=told, directly=_advice(board.used_directly, known)[1])
+        return [("", sentence("too_few", least=Leaderboard.LEAST_CORPORA))]
+    return [_advice(it, known) for it in board.in_uses]
 
 
 def _advice(board: Leaderboard, known: pd.DataFrame | None) -> tuple[str, str]:
@@ -434,7 +433,7 @@ def _advice(board: Leaderboard, known: pd.DataFrame | None) -> tuple[str, str]:
         "n": len(gain),
     }
     head = "leave" if best == baseline else "take"
-    return best, sentence(head, baseline=baseline, **words).rstrip()
+    return best, sentence(head, baseline=baseline, **words, **WORDS["boards"][board.use]).rstrip()
 
 
 def _choice(
@@ -485,11 +484,10 @@ def recommend(
         if reason := no_task(board.task):
             texts.append(f"{by}: not on this data: {reason}.")
             continue
-        best, told = advice(board, known)
-        texts.append(f"{by}: {told}")
-        if best and (reason := no_learner(best)):
-            texts[-1] += f" But {reason}."
-    return "\n".join(line for text in "\n".join(texts).split("\n") for line in wrapped(text))
+        for best, told in advice(board, known):
+            reason = best and no_learner(best)
+            texts.append(f"{by}: {told}" + f" But {reason}." * bool(reason))
+    return "\n".join(line for text in texts for line in wrapped(text))
 
 
 def _kind_of_rows(items: str, features: str, rows: LabelledRows) -> str:

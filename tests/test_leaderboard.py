@@ -318,8 +318,9 @@ def test_the_learner_for_data_of_a_kind_and_size(recommended, tmp_path):
     assert (status, err) == (0, "")
     assert out.startswith("This data: tables, 2 classes, 12 rows a class, 13 features (half of the")
     assert (
-        "Known classes, retrieval (mAP): take LDA, used directly. The learner that is "
-        "best on the other data sets gains +35 points [+" in out
+        "Known classes, retrieval (mAP): take LDA, used directly. Against Euclidean in "
+        "its tuned use, the learner that is best on the other data sets changes the error "
+        "reduction by +35 points [+" in out
     )
     assert (
         "New classes, retrieval (mAP): not on this data: it has 2 classes, and 7 are needed." in out
@@ -340,8 +341,9 @@ def test_a_rule_by_kind_is_used_where_it_gains(recommended, tmp_path):
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
     assert (
-        "Known classes, retrieval (mAP): take OASIS, used directly. The learner that is "
-        "best on the other data sets gains +35 points [+" in out
+        "Known classes, retrieval (mAP): take OASIS, used directly. Against Euclidean in "
+        "its tuned use, the learner that is best on the other data sets changes the error "
+        "reduction by +35 points [+" in out
     )
     assert "OASIS is for pictures: this rule gains 15.0% [" in out
 
@@ -367,9 +369,9 @@ def test_the_direct_use_has_an_advice_of_its_own(recommended, tmp_path):
     assert (status, err) == (0, "")
     assert "Known classes, retrieval (mAP): learn no metric: take Euclidean, used by " in out
     assert (
-        "Without votes of the training items, as in `transform`: take LDA, used directly. The "
-        "learner that is best on the other data sets gains +20 points [+20, +20] of error "
-        "reduction over Euclidean, used alike (mean of 12 data sets)." in out
+        "Known classes, retrieval (mAP): without the posterior use, take LDA, used directly. "
+        "Against Euclidean used directly, the learner that is best on the other data sets changes "
+        "the error reduction by +20 points [+20, +20] (mean of 12 data sets)." in out
     )
 
 

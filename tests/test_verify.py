@@ -147,6 +147,6 @@ def test_bad_input_is_one_line(tmp_path, capsys):
     for arguments in ([tmp_path], [without], [folder, "--results", without]):
         assert main(["verify", *map(str, arguments)]) == 2
         where = arguments[-1]
-        assert f"no results of Euclidean in {where}: name the" in capsys.readouterr().err
+        assert f"Euclidean is missing in {where}: name the" in capsys.readouterr().err
     assert main(["verify", str(folder), "--corpora", "irs"]) == 2
     assert "unknown corpus 'irs': did you mean 'iris'?" in capsys.readouterr().err

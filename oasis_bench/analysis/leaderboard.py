@@ -149,11 +149,13 @@ class Leaderboard:
         return saved.where(is_own)
 
     @property
-    def used_directly(self) -> Leaderboard:
-        """The leaderboard of the same cells in which each learner is used directly."""
-        direct = self.cells["direct"].fillna(self.cells["score"])
-        cells = self.cells.assign(score=direct, posterior=math.nan)
-        return replace(Leaderboard.of(cells, self.baseline), group=self.group, use="directly")
+    def in_uses(self) -> list[Leaderboard]:
+        """The leaderboard itself, and with posteriors that of all learners used directly."""
+        if not self.cells["posterior"].notna().any():
+            return [self]
+        own = self.cells["direct"].fillna(self.cells["score"]) + 0 * self.cells["score"]
+        cells = self.cells.assign(score=own, posterior=math.nan)  # of failed learners: no score
+        return [self, replace(self.of(cells, self.baseline), group=self.group, use="directly")]
 
     @property
     def known(self) -> pd.DataFrame:

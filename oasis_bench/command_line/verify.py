@@ -59,8 +59,8 @@ def _tables(folder: Path) -> Tables:
     read = load_reports().read_summary
     columns = [*KEYS, *SAME, *VALUES, "partitions", "code", "command"]
     files = {file.stem: read(file) for file in sorted(folder.glob("*.csv"))}
-    if not any(BASELINE in set(rows["learner"]) for rows in files.values()):
-        raise UsageError(f"no results of {BASELINE} in {folder}: name the folder of CSV files")
+    if not files or any(BASELINE not in set(rows["learner"]) for rows in files.values()):
+        raise UsageError(f"{BASELINE} is missing in {folder}: name the folder of CSV files")
     return {name: rows.reindex(columns=columns).set_index(KEYS) for name, rows in files.items()}
 
 
