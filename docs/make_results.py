@@ -571,14 +571,13 @@ def directly(spec, folder, split="both"):
     The first two rows are of the metrics blended with Euclidean, as tuned; the others of the
     metrics alone.
     """
-    from oasis_bench.analysis import Leaderboard, best_elsewhere
+    from oasis_bench.analysis import best_elsewhere
 
-    if (whole := compared(spec, folder, split)) is None:
+    if (board := compared(spec, folder, split)) is None:
         return None
-    alone = Leaderboard.of(whole.cells.assign(direct=whole.cells["as_learned"]), whole.baseline)
     parts = []
-    for board, how in ((whole, ""), (alone, ", not blended")):
-        saved = board.in_uses[-1].saved[board.metrics]
+    for use, how in (("direct", ""), ("as_learned", ", not blended")):
+        saved = board.of_use(use)[board.metrics]
         best, typical = f"best on the other data sets{how}", f"typical{how}"
         parts.append(tested({best: best_elsewhere(saved), typical: saved.median(axis=1)}))
     return pd.concat(parts)
