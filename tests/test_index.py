@@ -63,6 +63,8 @@ def test_a_change_of_a_file_makes_what_is_remembered_anew(tmp_path, monkeypatch)
     monkeypatch.syspath_prepend(tmp_path)  # as the working folder of `python -m`
     (tmp_path / "notes.txt").write_text("of the user")
     assert asked() == 2
+    (tmp_path / "oasis_bench.egg-info").mkdir()  # in a checkout, on the path of `python -m` alone
+    assert asked() == 2
     (tmp_path / "a_plugin-1.0.dist-info").mkdir()
     assert [asked(), asked()] == [3, 3]
     index._installed.cache_clear()

@@ -47,8 +47,8 @@ def _installed() -> str:
 
 
 def _watched() -> Iterator[Path]:
-    for folder in map(Path, sys.path):
-        yield from sorted(folder.glob("*-info"))  # one for each package
+    for folder in map(Path, sys.path):  # one for each package; ours is on the path of some commands
+        yield from sorted({*folder.glob("*-info")} - {*folder.glob("oasis_bench*")})
     for name in ("oasis_bench", *WINGS):
         for folder in map(Path, import_module(name).__path__):
             yield from sorted(one for one in folder.rglob("*.*") if one.suffix in SUFFIXES)
