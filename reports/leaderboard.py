@@ -208,7 +208,6 @@ def _write(
         task: _of_task([it for it in boards if it.task == task])
         for task in dict.fromkeys(it.task for it in boards)
     }
-    titles = [part["title"] for part in parts.values()]
     return write_page(
         output,
         name,
@@ -223,7 +222,7 @@ def _write(
             share=100 * Leaderboard.MOST_STAND_INS,
         ),
         beside=beside,
-        start={"Task": titles[0] if titles else "", "Use": SELECTED, "Group": ALL},
+        start={"Task": task_title(boards[0].task) if boards else "", "Use": SELECTED, "Group": ALL},
     )
 
 
@@ -292,9 +291,8 @@ def standing_table(board: Leaderboard) -> Table:
 @mpl.rc_context(fs.STYLE)
 def _against_time(board: Leaderboard) -> list[fs.Drawing]:
     """Draw the error reduction of the ranked learners against their time."""
-    rows = board.learners.loc[board.ranked]
+    rows = board.learners.loc[board.ranked].query("seconds > 0").reset_index(names="learner")
     rows = rows.rename(columns=lambda name: name.removeprefix("error_reduction_"))
-    rows = rows[rows["seconds"] > 0].reset_index(names="learner")
     if rows.empty:
         return []
     seconds = dict.fromkeys(("seconds_min", "seconds_max"), rows["seconds"])

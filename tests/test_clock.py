@@ -117,3 +117,31 @@ def test_a_child_is_found_while_threads_of_its_parent_end():
         below.kill()
         parent.kill()
     assert all(found)
+
+
+ENDS_ITS_CHILDREN = """
+import os, sys, threading, time
+from oasis_bench.system import Processes
+below, most = Processes(os.getpid()), 0.0
+for _ in range(60):
+    child = os.fork()
+    if child == 0:
+        end = time.process_time() + 0.02
+        while time.process_time() < end:
+            pass
+        os._exit(0)
+    reaper = threading.Thread(target=os.waitpid, args=(child, 0))
+    reaper.start()
+    while reaper.is_alive():
+        now = below.cpu_seconds(but=-1)
+        if now < most - 0.015:
+            sys.exit(f"{now} after {most}")
+        most = max(most, now)
+"""
+
+
+def test_the_time_of_a_process_that_ends_meanwhile_is_not_lost():
+    made = subprocess.run(
+        [sys.executable, "-c", ENDS_ITS_CHILDREN], capture_output=True, text=True, timeout=120
+    )
+    assert (made.returncode, made.stderr) == (0, "")
