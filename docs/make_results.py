@@ -441,19 +441,22 @@ def make_planned(spec, folder):
     return piped(lines)
 
 
-def make_splits(spec, folder):
-    """Write each planned comparison of a task from each random split alone."""
+def in_splits(name, tables):
+    """Write a comparison in each split, with its p-value; '-' in a split without results."""
     from oasis_bench.reports.table import p_text
 
-    tables = {split: planned(spec, folder, split) for split in SPLITS}
-    if any(table is None for table in tables.values()):
+    rows = [None if table is None else table.loc[name] for table in tables]
+    return ["-" if row is None else f"{in_points(row, '')} ({p_text(row['p'])})" for row in rows]
+
+
+def make_splits(spec, folder):
+    """Write each planned comparison of a task from each random split alone."""
+    tables = [planned(spec, folder, split) for split in SPLITS]
+    if any(table is None for table in tables):
         return NOTHING_YET
     head = ["Compared, points", *(f"{split} (p)" for split in SPLITS)]
     lines = [head, ["---"] * len(head)]
-    for name in tables["both"].index:
-        rows = [table.loc[name] for table in tables.values()]
-        lines.append([name, *(f"{in_points(row, '')} ({p_text(row['p'])})" for row in rows)])
-    return piped(lines)
+    return piped([*lines, *([name, *in_splits(name, tables)] for name in tables[-1].index)])
 
 
 @cache
@@ -541,26 +544,39 @@ def make_own_choice(specs, folder):
     return "".join(lines)
 
 
-def make_own_choice_in_words(specs, folder):
-    """Write in a sentence what the choice of a metric on the data set itself adds."""
+def is_gain(row):
+    """Return whether a comparison is significantly above 0."""
     from oasis_bench.analysis import LEVEL
+
+    return row["p"] <= LEVEL and row["mean"] > 0
+
+
+def over_tasks(helps, rows, unit, plus=""):
+    """Say for which tasks a comparison is a gain, after the words `helps`, and its value in each.
+
+    `rows` has the comparison by the words for its task.
+    """
     from oasis_bench.reports.table import p_text, series
 
+    gains = [task for task, row in rows.items() if is_gain(row)]
+    told = [
+        f"{in_points(row, unit, plus)} for {task} ({row['above']:.0f} of {row['n']:.0f} data sets, "
+        f"corrected p {p_text(row['p'])})"
+        for task, row in rows.items()
+    ]
+    return f"{helps} for {series(gains)}" if gains else "no significant gain", series(told)
+
+
+def make_own_choice_in_words(specs, folder):
+    """Write in a sentence what the choice of a metric on the data set itself adds."""
     values = {task_of(it).lower(): own_choice(it.strip(), folder) for it in specs.split(";")}
     if any(own is None for own in values.values()):
         return NOTHING_YET
-    rows = tested(values)
-    helps = [name for name, row in rows.iterrows() if row["p"] <= LEVEL and row["mean"] > 0]
-    head = f"that helps for {series(helps)}" if helps else "no significant gain"
-    told = [
-        f"{in_points(row, ' points', '+')} for {name} ({row['above']:.0f} of {row['n']:.0f} data "
-        f"sets, corrected p {p_text(row['p'])})"
-        for name, row in rows.iterrows()
-    ]
+    head, told = over_tasks("that helps", tested(values).to_dict("index"), " points", "+")
     return (
         f"- **Choose the metric on your own data: {head}.** The metric that is best on a data set "
         "in one random split changes the error reduction of Euclidean with the same labels, in "
-        f"another split, by {series(told)}.\n"
+        f"another split, by {told}.\n"
     )
 
 
@@ -586,7 +602,6 @@ def directly(spec, folder, split="both"):
 def make_directly(spec, folder):
     """Write what metrics add to Euclidean distance if all are used directly, in each split."""
     from oasis_bench.reports.leaderboard import percent
-    from oasis_bench.reports.table import p_text
 
     tables = [directly(spec, folder, split) for split in SPLITS]
     if tables[-1] is None:
@@ -594,37 +609,24 @@ def make_directly(spec, folder):
     head = ["Metric, used directly", *(f"{split}, points (p)" for split in SPLITS)]
     lines = [[*head, "Mean", "Above 0"], ["---"] * (len(head) + 2)]
     for name, whole in tables[-1].iterrows():
-        rows = [None if table is None else table.loc[name] for table in tables]
-        cells = [
-            "-" if row is None else f"{in_points(row, '')} ({p_text(row['p'])})" for row in rows
-        ]
         above = f"{whole['above']:.0f} of {whole['n']:.0f}"
-        lines.append([name, *cells, percent(whole["mean"]), above])
+        lines.append([name, *in_splits(name, tables), percent(whole["mean"]), above])
     return piped(lines)
 
 
 def make_directly_in_words(specs, folder):
     """Write in a sentence what the best metric elsewhere removes if all are used directly."""
-    from oasis_bench.analysis import LEVEL
-    from oasis_bench.reports.table import p_text, series
-
     specs = [spec.strip() for spec in specs.split(";")]
     tables = [directly(spec, folder) for spec in specs]
     if any(table is None for table in tables):
         return NOTHING_YET
     rows = {task_of(it).lower(): table.iloc[0] for it, table in zip(specs, tables, strict=True)}
-    helps = [name for name, row in rows.items() if row["p"] <= LEVEL and row["mean"] > 0]
-    head = f"a metric helps for {series(helps)}" if helps else "no significant gain"
-    told = [
-        f"{in_points(row, ' %')} for {name} ({row['above']:.0f} of {row['n']:.0f} data sets, "
-        f"corrected p {p_text(row['p'])})"
-        for name, row in rows.items()
-    ]
+    head, told = over_tasks("a metric helps", rows, " %")
     labels = planned(specs[0], folder).loc[LABELS]
     return (
         f"- **Without votes: {head}** (exploratory). If Euclidean distance and the metric that is "
         "best on the other data sets are both used directly, the metric removes "
-        f"{series(told)} of the error. Votes without a metric remove {in_points(labels, ' %')} "
+        f"{told} of the error. Votes without a metric remove {in_points(labels, ' %')} "
         f"for {next(iter(rows))}.\n"
     )
 
@@ -661,8 +663,8 @@ def in_words(spec, folder):
     if table is None:
         return f"**{task}**: {NOTHING_YET.strip()}"
     labels, learning = table.loc[LABELS], table.loc[LEARNING]
-    helps = learning["p"] <= 0.05 and learning["mean"] > 0
-    if labels["p"] <= 0.05 and labels["mean"] > 0:
+    helps = is_gain(learning)
+    if is_gain(labels):
         adds = (
             "and learning a metric adds to them"
             if helps

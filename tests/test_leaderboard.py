@@ -359,12 +359,16 @@ def test_data_on_which_no_learner_gains_is_left_as_it_is(recommended, tmp_path):
     assert "(mean of 12 data sets), which may be no gain." in out
 
 
-def test_the_direct_use_has_an_advice_of_its_own(recommended, tmp_path):
-    """LDA saves a fifth of the error .5 directly; with their labels both save half of it."""
-    for path in (tmp_path / "suite").glob("*.csv"):
+def let_lda_gain_directly(folder):
+    """Let LDA save a fifth of the error .5 directly, and all half of it with their labels."""
+    for path in folder.glob("*.csv"):
         rows = pd.read_csv(path)
         direct = 0.5 + 0.1 * (rows["learner"] == "LDA")
         rows.assign(mean=0.75, posterior=0.75, direct=direct).to_csv(path, index=False)
+
+
+def test_the_direct_use_has_an_advice_of_its_own(recommended, tmp_path):
+    let_lda_gain_directly(tmp_path / "suite")
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
     assert "Known classes, retrieval (mAP): learn no metric: take Euclidean, used by " in out
@@ -376,10 +380,7 @@ def test_the_direct_use_has_an_advice_of_its_own(recommended, tmp_path):
 
 
 def test_the_page_ranks_learners_in_the_tuned_use_or_directly(recommended, tmp_path, capsys):
-    for path in (tmp_path / "suite").glob("*.csv"):
-        rows = pd.read_csv(path)
-        direct = 0.5 + 0.1 * (rows["learner"] == "LDA")
-        rows.assign(mean=0.75, posterior=0.75, direct=direct).to_csv(path, index=False)
+    let_lda_gain_directly(tmp_path / "suite")
     words = ["ranks", str(tmp_path / "suite"), "--output", str(tmp_path / "ranks"), "--json"]
     assert main(words) == 0
     found = pd.DataFrame(json.loads(capsys.readouterr().out)["rows"])

@@ -12,7 +12,7 @@ import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, ClassVar
 
@@ -148,7 +148,7 @@ class Leaderboard:
         saved, is_own = _error_reductions(self.cells, self.baseline, use)
         return saved.where(is_own)
 
-    @property
+    @cached_property
     def in_uses(self) -> list[Leaderboard]:
         """The leaderboard itself, and with posteriors that of all learners used directly."""
         if not self.cells["posterior"].notna().any():
