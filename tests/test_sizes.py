@@ -1,13 +1,16 @@
 """Training and test sizes that fit the smallest class; the figures are worked by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_splits import StratifiedSplit, rows_of
+from test_splits import StratifiedSplit, UnseenClassesSplit, rows_of
 
 from oasis_bench.datasets import TableFile
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.experiment import Experiment, LearnerSpec, changed, read_experiment
 from oasis_bench.experiment.data_use import settle, size_remarks
+from oasis_bench.experiment.trials import refuse_unknown_names
+from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
 
@@ -59,3 +62,16 @@ def test_a_setting_that_no_split_reads_is_refused(given):
     with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} {value} has no effect here"):
         settle(asked, DATASET, rows, [SeenClassesSplit(asked)])
     settle(asked, DATASET, rows, [StratifiedSplit(asked), SeenClassesSplit(asked)])
+
+
+def test_what_only_a_built_in_experiment_says_may_be_unread():
+    """New classes of the suite alone: its split and its sizes are for known classes."""
+    suite = changed(read_experiment("suite"), {"tasks": ("unseen-classes",)})
+    asked, registry, rows = suite.one_for_each_value()["vowel"], Registry.load(), rows_of(30, 30)
+    refuse_unknown_names(asked, registry)
+    settle(asked, DATASET, rows, [UnseenClassesSplit(asked)])
+    with pytest.raises(UsageError, match="leave --split out"):
+        refuse_unknown_names(replace(asked, split="seen-classes"), registry)
+    for given in ({"most_items": 99}, {"test_share": 0.3}):
+        with pytest.raises(UsageError, match="has no effect here"):
+            settle(replace(asked, **given), DATASET, rows, [UnseenClassesSplit(asked)])

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows
+from oasis_bench.experiment.file import read_experiment
 from oasis_bench.experiment.settings import (
     DEFAULT_PARTITIONS,
     DEFAULT_TEST,
@@ -208,6 +209,12 @@ def _class_number(name: str, class_names: Sequence[str]) -> int | None:
     return ends[0] if len(ends) == 1 else None
 
 
+def is_changed(e: Experiment, name: str) -> bool:
+    """Tell whether a setting is neither as usual nor as in the built-in experiment of `e`."""
+    usual = [getattr(read_experiment(e.built_in or "default"), name), e.settings()[name].default]
+    return getattr(e, name) not in usual
+
+
 def settle(
     experiment: Experiment, dataset: Dataset, rows: LabelledRows, splits: Collection[Split]
 ) -> Experiment:
@@ -218,12 +225,11 @@ def settle(
     Inner folds: so few that each has two items per class.
     """
     e = experiment
-    known = Experiment.settings()
     for name, purpose in SETTINGS_OF_SPLITS.items():
         is_unread = bool(splits) and all(name in split.unread for split in splits)
-        if is_unread and (value := getattr(e, name)) != known[name].default:
+        if is_unread and is_changed(e, name):
             raise UsageError(
-                f"{spelled(name, value)} has no effect here: it is for {purpose}: "
+                f"{spelled(name, getattr(e, name))} has no effect here: it is for {purpose}: "
                 f"leave it out, or add {spelled('split', 'stratified')}"
             )
     numbers = (split.n_partitions(rows) for split in splits)

@@ -25,6 +25,7 @@ from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
     choose_subsets,
     class_set,
+    is_changed,
     named_queries,
     refuse_unknown_subsets,
     refuse_untested_queries,
@@ -571,7 +572,7 @@ def refuse_unknown_names(experiment: Experiment, registry: Registry) -> None:
     refuse_unknown_subsets(e, registry.open_dataset(e.dataset, e.dataset_options))
     find_grids(experiment, registry)
     tasks = experiment.find_tasks(registry)
-    if experiment.split is None:
+    if experiment.split is None or not is_changed(experiment, "split"):
         return
     split = registry.splits[experiment.split]
     if split.name not in [task.split for task in tasks]:
