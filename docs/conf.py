@@ -67,9 +67,8 @@ with chdir(DOCS):  # so that the page names the files by paths of the repository
     load_reports().write_ranks([Path("results", "suite")], Path("_extra", "ranks"))
     # All of these results as one file, for those who do not have the repository.
     files = sorted(Path("results", "suite").rglob("*.csv"))
-    results = pd.concat(
-        [pd.read_csv(file).assign(seed=int("second-split" in file.parts)) for file in files]
-    )
+    results = pd.concat(map(pd.read_csv, files))
+    results["seed"] = results["command"].str.extract(r"--seed (\d+)")[0].fillna(0).astype(int)
     results.to_csv(Path("_extra", "suite.csv.gz"), index=False)
     results.to_parquet(Path("_extra", "suite.parquet"), index=False)
 html_extra_path = ["_extra"]

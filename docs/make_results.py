@@ -33,11 +33,12 @@ classes by the fewest classes of a data set, are marked so:
     <!-- planned: unseen-classes mAP; 7 -->
     <!-- end of results -->
 
-The suite has two random splits: one in its folder, one in the folder `second-split` in it.  All of
-the above has the mean of both.  'splits' in place of 'planned' gives each split alone, for several
-tasks 'noise' how far they differ, and 'own choice' what the choice of a metric in one split gives
-in the other ('own choice in words' in a sentence).  'directly' compares metrics and Euclidean if
-all are used directly ('directly in words' in a sentence).
+The suite has several random splits: one in its folder, the others in the folders `second-split`
+and `third-split` (new classes only) in it.  All of the above has the mean of them.  'splits' in
+place of 'planned' gives each split alone, for several tasks 'noise' how far they differ, and 'own
+choice' what the choice of a metric in one split gives in another ('own choice in words' in a
+sentence).  'directly' compares metrics and Euclidean if all are used directly ('directly in words'
+in a sentence).
 
 For several tasks, 'in words' in place of 'planned' gives their first two in sentences, 'advice' the
 learner to take, 'variance' the shares of the variance ('shares' in words), and 'rules' what rules
@@ -66,7 +67,7 @@ import re
 import sys
 from contextlib import chdir, suppress
 from functools import cache
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -253,12 +254,17 @@ def ranked_folder(results):
     return suite if any(suite.glob("*.csv")) else results
 
 
-SPLITS = {"first split": "*.csv", "second split": "second-split/*.csv", "both": "**/*.csv"}
-"""The files of each random split in the folder of the suite."""
+SPLITS = {
+    "first split": "*.csv",
+    "second split": "second-split/*.csv",
+    "third split": "third-split/*.csv",
+    "all splits": "**/*.csv",
+}
+"""The files of each random split in the folder of the suite, and of all."""
 
 
 @cache
-def leaderboard(spec, folder, split="both"):
+def leaderboard(spec, folder, split="all splits"):
     """Return the leaderboard that a comment asks for: learners over the corpora of a folder.
 
     None where the suite has no corpus with the task, or none of the group.
@@ -374,7 +380,7 @@ def task_of(spec):
 
 
 @cache
-def compared(spec, folder, split="both"):
+def compared(spec, folder, split="all splits"):
     """Return the leaderboard of a task and a measure over the data sets with enough classes.
 
     'unseen-classes mAP; 7' also has those of seven to nine classes.  None without results.
@@ -390,7 +396,7 @@ def compared(spec, folder, split="both"):
 
 
 @cache
-def planned(spec, folder, split="both"):
+def planned(spec, folder, split="all splits"):
     """Return the planned comparisons of a task: medians, intervals, means, tests with Holm.
 
     A comparison whose learners have no results yet is left out; None without results.
@@ -441,33 +447,38 @@ def make_planned(spec, folder):
     return piped(lines)
 
 
+def in_each_split(of, spec, folder):
+    """Return what a function gives for each random split that has results, and for all of them."""
+    found = {split: of(spec, folder, split) for split in SPLITS}
+    return {split: own for split, own in found.items() if own is not None}
+
+
 def in_splits(name, tables):
-    """Write a comparison in each split, with its p-value; '-' in a split without results."""
+    """Write a comparison in each split, with its p-value."""
     from oasis_bench.reports.table import p_text
 
-    rows = [None if table is None else table.loc[name] for table in tables]
-    return ["-" if row is None else f"{in_points(row, '')} ({p_text(row['p'])})" for row in rows]
+    rows = [table.loc[name] for table in tables.values()]
+    return [f"{in_points(row, '')} ({p_text(row['p'])})" for row in rows]
 
 
 def make_splits(spec, folder):
     """Write each planned comparison of a task from each random split alone."""
-    tables = [planned(spec, folder, split) for split in SPLITS]
-    if any(table is None for table in tables):
+    if not (tables := in_each_split(planned, spec, folder)):
         return NOTHING_YET
-    head = ["Compared, points", *(f"{split} (p)" for split in SPLITS)]
-    lines = [head, ["---"] * len(head)]
-    return piped([*lines, *([name, *in_splits(name, tables)] for name in tables[-1].index)])
+    head = ["Compared, points", *(f"{split} (p)" for split in tables)]
+    names = tables["all splits"].index
+    return piped([head, ["---"] * len(head), *([name, *in_splits(name, tables)] for name in names)])
 
 
 @cache
-def both_splits(spec, folder):
-    """Return the error reductions in each split, of the metrics and of Euclidean, or None."""
-    boards = [compared(spec, folder, split) for split in list(SPLITS)[:2]]
-    if any(board is None for board in boards):
+def each_split(spec, folder):
+    """Return the error reductions of the metrics and of Euclidean in each split, if several."""
+    boards = in_each_split(compared, spec, folder)
+    if len(boards) <= 2:  # one split, and all of them
         return None
-    names = [*compared(spec, folder).metrics, "Euclidean"]
-    first, second = (board.saved[names] for board in boards)
-    return first.loc[second.index], second
+    whole = boards.pop("all splits")
+    saved = whole.saved[[*whole.metrics, "Euclidean"]]
+    return [board.saved.loc[saved.index, saved.columns] for board in boards.values()]
 
 
 NORMAL = 0.6745
@@ -475,38 +486,44 @@ NORMAL = 0.6745
 
 
 def make_noise(specs, folder):
-    """Write how far the error reductions of two random splits differ, as a table."""
+    """Write how far the error reductions of random splits differ, as a table."""
     head = ["", "sd of one split", "the same, minus Euclidean", "sd between metrics"]
     head += ["rank correlation on one data set", "rank correlation of the means"]
     lines = [head, ["---"] * len(head)]
     for spec in specs.split(";"):
-        if (splits := both_splits(spec.strip(), folder)) is None:
+        if (splits := each_split(spec.strip(), folder)) is None:
             return NOTHING_YET
         metrics = [own.drop(columns="Euclidean") for own in splits]
         added = [own.sub(it["Euclidean"], axis=0) for own, it in zip(metrics, splits, strict=True)]
         of_split = [
-            100 * (first - second).abs().median() / (NORMAL * 2**0.5)
-            for first, second in (metrics, added)
+            100 * pd.concat([(a - b).abs() for a, b in pairs]).median() / (NORMAL * 2**0.5)
+            for pairs in (combinations(metrics, 2), combinations(added, 2))
         ]
         noise = [f"{own.median():.1f} ({own.min():.1f} to {own.max():.1f})" for own in of_split]
-        between = 100 * ((metrics[0] + metrics[1]) / 2).std(axis=1).median()
-        alike = metrics[0].corrwith(metrics[1], axis=1, method="spearman").median()
-        means = metrics[0].mean().corr(metrics[1].mean(), method="spearman")
-        title = f"{task_of(spec)} ({len(metrics[0])} data sets)"
-        lines.append([title, *noise, f"{between:.1f}", f"{alike:.2f}", f"{means:.2f}"])
+        between = 100 * (sum(metrics) / len(metrics)).std(axis=1).median()
+        alike, means = [], []
+        for one, other in combinations(metrics, 2):
+            alike.append(one.corrwith(other, axis=1, method="spearman"))
+            means.append(one.mean().corr(other.mean(), method="spearman"))
+        title = f"{task_of(spec)} ({len(metrics[0])} data sets, {len(splits)} splits)"
+        ranks = pd.concat(alike).median(), np.median(means)
+        lines.append([title, *noise, f"{between:.1f}", *map("{:.2f}".format, ranks)])
     return piped(lines)
 
 
 def own_choice(spec, folder):
-    """Return, on each data set, what its best metric of one split adds in the other, or None."""
-    if (splits := both_splits(spec, folder)) is None:
+    """Return, on each data set, what its best metric of one split adds in another, or None.
+
+    It is the mean over all pairs of splits, in both orders.
+    """
+    if (splits := each_split(spec, folder)) is None:
         return None
     gains = []
-    for one, other in (splits, splits[::-1]):
+    for one, other in permutations(splits, 2):
         best = one.drop(columns="Euclidean").idxmax(axis=1)
         chosen = pd.Series({name: other.at[name, metric] for name, metric in best.items()})
         gains.append(chosen - other["Euclidean"])
-    return sum(gains) / 2
+    return sum(gains) / len(gains)
 
 
 LARGE = (
@@ -581,7 +598,7 @@ def make_own_choice_in_words(specs, folder):
 
 
 @cache
-def directly(spec, folder, split="both"):
+def directly(spec, folder, split="all splits"):
     """Return what metrics add to Euclidean distance if all are used directly; None if unknown.
 
     The first two rows are of the metrics blended with Euclidean, as tuned; the others of the
@@ -603,12 +620,11 @@ def make_directly(spec, folder):
     """Write what metrics add to Euclidean distance if all are used directly, in each split."""
     from oasis_bench.reports.leaderboard import percent
 
-    tables = [directly(spec, folder, split) for split in SPLITS]
-    if tables[-1] is None:
+    if not (tables := in_each_split(directly, spec, folder)):
         return NOTHING_YET
-    head = ["Metric, used directly", *(f"{split}, points (p)" for split in SPLITS)]
+    head = ["Metric, used directly", *(f"{split}, points (p)" for split in tables)]
     lines = [[*head, "Mean", "Above 0"], ["---"] * (len(head) + 2)]
-    for name, whole in tables[-1].iterrows():
+    for name, whole in tables["all splits"].iterrows():
         above = f"{whole['above']:.0f} of {whole['n']:.0f}"
         lines.append([name, *in_splits(name, tables), percent(whole["mean"]), above])
     return piped(lines)
@@ -787,10 +803,12 @@ def make_coverage(name, folder):
     ran = zip(every["command"].map(without_folder), every["file"], strict=True)
     commands = dict.fromkeys(it.removesuffix(f" --corpora {file}") for it, file in ran)
     days = days_of(every)
+    least = cells["planned"].sum().groupby("task").min().astype(int)
+    fewest = "" if least.min() == least.max() else f"{least.min()} to "
+    splits = f"{fewest}{plural(least.max(), 'random split')}"
     return (
         f"Measured so far: {every['learner'].nunique()} of {n_methods} methods on "
-        f"{every['corpus'].nunique()} data sets, with "
-        f"{plural(int(cells['planned'].sum().min()), 'random split')}. {plural(lost, 'pair')} of a "
+        f"{every['corpus'].nunique()} data sets, with {splits}. {plural(lost, 'pair')} of a "
         f"method and a task of a data set lack a result. {days}, commit "
         f"{short(' and '.join(every['commit'].unique()))}:\n\n"
         + "".join(f"    {it}\n" for it in commands)

@@ -180,13 +180,15 @@ def test_two_random_splits_are_compared_and_their_mean_is_taken(write_suite, tmp
     write_suite(tmp_path / "suite", FIRST)
     write_suite(tmp_path / "suite" / "second-split", SECOND)
     typical = {
-        split: make_results.planned("retrieval mAP", tmp_path, split).loc[make_results.TYPICAL]
-        for split in make_results.SPLITS
+        split: table.loc[make_results.TYPICAL]
+        for split, table in make_results.in_each_split(
+            make_results.planned, "retrieval mAP", tmp_path
+        ).items()
     }
     # LDA saves .4 and 0, then .2 and 0; PLDA .3 and .5, then .4 and .2; Euclidean .2 and 0.
     assert typical["first split"]["median"] == pytest.approx(0.2)
     assert typical["second split"]["median"] == pytest.approx(0.1)
-    assert typical["both"]["median"] == pytest.approx((0.325 - 0.2 + 0.175) / 2)
+    assert typical["all splits"]["median"] == pytest.approx((0.325 - 0.2 + 0.175) / 2)
     # Directly LDA saves .4 and 0, then .2 and 0; PLDA .2 and 0, then .4 and .2.
     directly = make_results.directly("retrieval mAP", tmp_path)
     assert directly.loc["typical", "mean"] == pytest.approx((0.3 + 0.05) / 2)
@@ -196,7 +198,23 @@ def test_two_random_splits_are_compared_and_their_mean_is_taken(write_suite, tmp
     # LDA differs by .2 and 0, PLDA by .1 and .3: 10 and 20 points in the median, 7.1 and 14.1 by
     # the root of two; .6745 is the median of the absolute values of a normal distribution.
     noise = make_results.make_noise("retrieval mAP", tmp_path)
-    assert "| Known classes (2 data sets) | 15.7 (10.5 to 21.0) |" in noise
+    assert "| Known classes (2 data sets, 2 splits) | 15.7 (10.5 to 21.0) |" in noise
+
+
+def test_three_random_splits_are_compared_in_pairs(write_suite, tmp_path):
+    for folder, mAP in ((".", FIRST), ("second-split", SECOND), ("third-split", SECOND)):
+        write_suite(tmp_path / "suite" / folder, mAP)
+    # On the first set the best adds 0 and .1 as above, and .2 if both splits are as the second.
+    own = make_results.own_choice("retrieval mAP", tmp_path)
+    assert own.tolist() == pytest.approx([(0 + 0.1 + 0.2) / 3, (0.2 + 0.5 + 0.2) / 3])
+    # The medians of six differences are 0 for LDA and .1 for PLDA.
+    noise = make_results.make_noise("retrieval mAP", tmp_path)
+    assert "| Known classes (2 data sets, 3 splits) | 5.2 (0.0 to 10.5) |" in noise
+    head, *_ = make_results.make_splits("retrieval mAP", tmp_path).splitlines()
+    assert head == (
+        "| Compared, points | first split (p) | second split (p) | third split (p) | "
+        "all splits (p) |"
+    )
 
 
 def test_values_by_a_rule_minus_those_of_one_answer_are_its_gain():
@@ -231,13 +249,15 @@ def test_a_committed_result_is_of_the_suite_and_agrees_with_itself(file):
     one = read_experiment("suite").one_for_each_value()[file.stem]
     rows = pd.read_csv(file, dtype={"blend": str})
     assert set(rows) <= set(COLUMNS)
-    assert rows["command"].str.contains("--seed 1 ").all() == (file.parent.name == "second-split")
+    seed = {"second-split": "1", "third-split": "2"}.get(file.parent.name)
+    assert set(rows["command"].str.extract(r"--seed (\d+)")[0].replace({np.nan: None})) == {seed}
     assert set(rows["protocol"]) == {one.protocol}
     assert set(rows["learner"]) <= {*one.learners}  # the suite is measured in parts
     listed = (DOCS / "results" / "suite" / "equal-code.txt").read_text().splitlines()
     assert set(rows["code"]) <= {line.split()[0] for line in listed}
     assert set(rows["search"]) == {int(one.search)}
-    assert set(rows["task"]) == set(one.tasks)
+    only_new = file.parent.name == "third-split"
+    assert set(rows["task"]) == ({"unseen-classes"} if only_new else set(one.tasks))
     assert set(rows["planned"]) <= {1, one.partitions}
     assert rows["note"].notna().equals(rows["partitions"] < rows["planned"])
     weight = pd.to_numeric(rows["blend"], errors="coerce")  # where partitions differ: NaN
