@@ -241,7 +241,6 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
 
     def _check(self, X: Any, y: Any) -> None:
         """Raise a ValueError where these labels give no triplet."""
-        super()._check(X, y)
         self._sampler(y, seed_state(0))
 
     def _finish(self, X: Any = None) -> None:
@@ -386,7 +385,6 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
     _least_classes: ClassVar[int] = 2
     _least_in_class: ClassVar[int] = 1  # classes of fewer rows are left out, with a warning
     _least_in_largest: ClassVar[int] = 1  # rows of the largest class
-    _matrix_type: ClassVar[type[np.floating] | None] = np.float64  # None: that of the rows
     _remedy: ClassVar[str] = "use fewer rows or features"  # where memory is short
 
     @abstractmethod
@@ -453,9 +451,8 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
                 f"at least {least} rows: are these labels, or numbers to predict?"
             )
         n_rows, n_features = X.shape
-        number_bytes = np.dtype(self._matrix_type or X.dtype).itemsize
         require_memory(
-            number_bytes * self._n_numbers(n_rows, n_features, len(classes)),
+            8 * self._n_numbers(n_rows, n_features, len(classes)),
             f"{self.name} on {n_rows} rows of {n_features} features",
             self._remedy,
         )
@@ -472,15 +469,11 @@ class LabelLearner(SupervisedLearner, MahalanobisLearner):
         X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         pairs = [check_triplets(part, len(X), 2) for part in (alike, unlike)]
         n_pairs, n_features = sum(map(len, pairs)), X.shape[1]
-        n_numbers = self._n_numbers(len(X), n_features, 2) + self._n_of_pairs(n_pairs, n_features)
+        n_numbers = self._n_numbers(len(X), n_features, 2) + 3 * n_pairs * n_features
         require_memory(
             8 * n_numbers, f"{self.name} on {len(X)} rows and {n_pairs} pairs", self._remedy
         )
         return without_offset(X), *pairs
-
-    def _n_of_pairs(self, n_pairs: int, d: int) -> int:
-        """Estimate how many numbers given pairs take, besides those of `_n_numbers`."""
-        return 3 * n_pairs * d
 
 
 def possible_neighbours(n_neighbors: int, smallest: int, stacklevel: int) -> int:

@@ -173,7 +173,6 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
         return embedded(self._network(), self._seen(X))
 
     def _check(self, X: Any, y: Any) -> None:
-        super()._check(X, y)
         self._check_given(X)
         self._source(X, y)
 

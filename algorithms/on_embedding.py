@@ -132,7 +132,6 @@ class _OnEmbedding(HyperParameters, MetricLearner):
         return self
 
     def _check(self, X: Any, y: Any) -> None:
-        super()._check(X, y)
         check_items(self.takes, X)
         parts = self._parts()
         if "relevance" in parts:

@@ -166,7 +166,6 @@ class ClassifierPosterior(InnerProducts, HyperParameters, MetricLearner):
         return np.asarray(softmax(scores.astype(np.float64), axis=1))
 
     def _check(self, X: Any, y: Any) -> None:
-        super()._check(X, y)
         self._check_shares(label_shares(y), X.shape[1])
 
     def _check_shares(self, shares: sparse.csr_array, n_features: int) -> None:

@@ -28,12 +28,16 @@ three_digits = numbers_as("{:.3f}", "none")
 def selection_table(view: RunView) -> Table:
     """Make the table of what the inner folds tuned: a row for each subset, learner and measure."""
     cells = {
-        (*where, measure): own
-        for *where, of_cell in view.by_cell(view.tuned)
+        (split, *where, measure): own
+        for split in view.splits
+        for *where, of_cell in view.by_subset_and_learner(
+            view.tuned[view.tuned["split"] == split], split
+        )
         for measure, own in of_cell.groupby("measure", sort=False, dropna=False)
     }
     rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner", "measure"])
     trials = cells.values()
+    has_several_measures = bool(view.measures_that_tuned["split"].duplicated().any())
     tried = [view.n_tried.reindex(own["trial_id"]).fillna(1) for own in trials]
     at_end = [{it for end in tuned_ends(view, own) for it in end.trial_ids} for own in trials]
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
@@ -47,7 +51,7 @@ def selection_table(view: RunView) -> Table:
             view.subset_column(rows),
             *view.split_columns(rows),
             view.learner_column(rows),
-            *[Column("By", rows["measure"], align="l")] * view.has_several_measures,
+            *[Column("By", rows["measure"], align="l")] * has_several_measures,
             *(
                 Column(str(name).capitalize(), [it[name].median() for it in tried], "{:.0f}".format)
                 for name in view.n_tried
@@ -199,7 +203,7 @@ def _cost_table(view: RunView, split: str) -> Table:
     cells = list(view.by_subset_and_learner(view.finished_on(split), split))
     keys, trials = ["subset", "learner"], [own for *_, own in cells]
     rows = pd.DataFrame([where for *where, _ in cells], columns=keys)
-    numbers = view.costs[split]
+    numbers = view.costs(split)
     medians = numbers.set_index([*keys, "quantity"])["median"].unstack()
     medians = medians.loc[list(rows.itertuples(index=False, name=None))]
 

@@ -276,23 +276,17 @@ def _what_could_be_seen(it: Comparison) -> Iterator[str]:
 
 
 def _caveats(view: RunView, task: str, it: Comparison, of_best: bool) -> Iterator[str]:
-    """Say whose values are the Euclidean baseline's, and `_near_chance`.
+    """Say whose values are the Euclidean baseline's, and if no mean is clearly above chance.
 
-    Of the best learner and those with equal values only, or of all.
+    The former of the best learner and those with equal values only, or of all.
     """
     own = _numbers(view, task, it)
-    own = own[own["blend"] == 0]
     best = {it.best, *(name for name, gap in it.differences.items() if _is_equal(gap))}
-    names = [name for name in own["learner"] if name in best or not of_best]
+    abstained = own.loc[own["blend"] == 0, "learner"]
+    names = [name for name in abstained if name in best or not of_best]
     if names:
         marked, owner = series([*map(view.marked, names)]), "its" if len(names) == 1 else "their"
         yield sentence("abstained", learners=marked, owner=owner)
-    yield from _near_chance(view, task, it)
-
-
-def _near_chance(view: RunView, task: str, it: Comparison) -> Iterator[str]:
-    """Say if no mean is above chance by two standard deviations."""
-    own = _numbers(view, task, it)
     least, chance = (own["mean"] - 2 * own["sd"].fillna(0)).dropna(), own["chance"].iloc[0]
     if (least <= chance).all():
         yield f"No learner is clearly above chance ({chance:.3f})."

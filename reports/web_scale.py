@@ -37,14 +37,15 @@ def write_web_scale_report(folder: Path) -> Path:
         )
     data, checkpoints = records[0].data, checkpoints_of(records)
     ends = ends_of(checkpoints)
-    tables, figures = web_scale_tables(ends, data), web_scale_figures(checkpoints)
+    tables = [precision_table(ends), time_table(ends), published_table(ends, data)]
+    figures = web_scale_figures(checkpoints)
     origins = [record.provenance for record in records]
     machines = [one for number, one in enumerate(origins) if one not in origins[:number]]
     return write_page(
         folder,
         "web-scale.html",
         "web_scale.html.j2",
-        tables=tables,
+        tables={table.name: table for table in tables},
         figures=figures,
         data=data,
         n_images=int(ends["images"].max()),
@@ -134,12 +135,6 @@ def curves(checkpoints: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 # --- tables
-
-
-def web_scale_tables(ends: pd.DataFrame, data: Mapping[str, Any]) -> dict[str, Table]:
-    """Make the tables by name."""
-    tables = [precision_table(ends), time_table(ends), published_table(ends, data)]
-    return {table.name: table for table in tables}
 
 
 def precision_table(ends: pd.DataFrame) -> Table:

@@ -195,20 +195,21 @@ def test_a_label_budget_keeps_rows_of_each_class_and_a_larger_one_keeps_them_too
     rows = rows_of(30, 40, 50, 20)
     split = Registry.load().splits[name](asks(10, 8, test_share=0.4))
     drawn = split.draw(rows, range(4), 0, 3)
-    kept = {n: split.within_budget(drawn, rows, n, 3) for n in (2, 5, 1000)}
+    kept = {n: split.draw_within(n, rows, range(4), 0, 3) for n in (2, 5, 1000)}
     for n, part in kept.items():
         before = np.bincount(rows.y[drawn.train])
         np.testing.assert_array_equal(np.bincount(rows.y[part.train]), np.minimum(before, n))
         np.testing.assert_array_equal(part.test, drawn.test)
     assert set(kept[2].train) < set(kept[5].train) < set(kept[1000].train) == set(drawn.train)
-    assert split.within_budget(drawn, rows, None, 3) is drawn
+    whole = split.draw_within(None, rows, range(4), 0, 3)
+    np.testing.assert_array_equal(whole.train, drawn.train)
 
 
 def test_a_label_budget_keeps_classes_where_those_that_test_are_new():
     rows = rows_of(*[12] * 14)
     split = UnseenClassesSplit(asks(10, 8))
     drawn = split.draw(rows, range(14), 0, 3)
-    few, more = (split.within_budget(drawn, rows, n, 3) for n in (3, 5))
+    few, more = (split.draw_within(n, rows, range(14), 0, 3) for n in (3, 5))
     counts = np.bincount(rows.y[few.train])
     assert sorted(counts[counts > 0]) == [10] * 3
     assert len(np.unique(rows.y[more.train])) == 5

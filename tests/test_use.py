@@ -115,7 +115,7 @@ def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
     assert fitted.values["LDA"] == pytest.approx(values[best]["LDA"], abs=1e-9)
     means = {b: np.mean(values[best][b]) for b in Blend.WEIGHTS}
     b = max(Blend.WEIGHTS, key=lambda b: (round(means[b], 12), b))
-    assert fitted.blend == load_blend(tmp_path / "lda.npz").weight == b
+    assert fitted.by.blend == load_blend(tmp_path / "lda.npz").weight == b
     assert fitted.blend_values == pytest.approx(values[best][b], abs=1e-9)
     best = max(values, key=lambda scaling: np.mean(values[scaling]["Euclidean"]))
     assert fitted.values["Euclidean"] == pytest.approx(values[best]["Euclidean"], abs=1e-9)

@@ -220,11 +220,6 @@ class RunAnalysis:
             found = pd.DataFrame(rows, columns=["split", "task", "measure"])
         return found
 
-    @property
-    def has_several_measures(self) -> bool:
-        """Whether the tasks of a split were tuned by several measures."""
-        return bool(self.measures_that_tuned["split"].duplicated().any())
-
     @cached_property
     def n_tried(self) -> pd.DataFrame:
         """The numbers of candidates and of validated settings of each tuned trial, by trial_id.
@@ -238,17 +233,13 @@ class RunAnalysis:
             {name: rows["trial_id"].value_counts() for name, rows in counts.items()}
         )
 
-    @cached_property
-    def costs(self) -> dict[str, pd.DataFrame]:
-        """Median, min, max and n of the costs of the trials of each split.
+    def costs(self, split: str) -> pd.DataFrame:
+        """Return median, min, max and n of the costs of the trials of a split.
 
         A row for each subset, learner and quantity: subset, n_classes, learner, quantity, median,
         min, max, n.
         """
-        return {split: self._costs(self.finished_on(split), split) for split in self.splits}
-
-    def _costs(self, trials: pd.DataFrame, split: str) -> pd.DataFrame:
-        values = trials.groupby(["subset", "learner"])[QUANTITIES]
+        values = self.finished_on(split).groupby(["subset", "learner"])[QUANTITIES]
         found: Any = values.agg(["median", "min", "max", "count"]).stack(0, future_stack=True)
         cells = pd.MultiIndex.from_product(
             [self.subsets_of(split), self.learners, QUANTITIES],
@@ -260,20 +251,13 @@ class RunAnalysis:
         return pd.DataFrame(found[columns])
 
     def by_subset_and_learner(
-        self, rows: pd.DataFrame, split: str | None = None
+        self, rows: pd.DataFrame, split: str
     ) -> Iterator[tuple[str, str, pd.DataFrame]]:
-        """Yield each subset, of a split, and learner with its rows, which may be none."""
+        """Yield each subset of a split, and learner, with its rows, which may be none."""
         held = rows.groupby(["subset", "learner"], sort=False).indices  # faster than filters
-        for subset in self.subsets if split is None else self.subsets_of(split):
+        for subset in self.subsets_of(split):
             for learner in self.learners:
                 yield subset, learner, rows.iloc[held.get((subset, learner), [])]
-
-    def by_cell(self, rows: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-        """Yield each split, subset and learner with its rows, which may be none."""
-        for split in self.splits:
-            of_split = rows[rows["split"] == split]
-            for subset, learner, own in self.by_subset_and_learner(of_split, split):
-                yield split, subset, learner, own
 
     @cached_property
     def rho(self) -> dict[tuple[str, str], float]:

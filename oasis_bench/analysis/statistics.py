@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,8 +58,6 @@ class PairedInterval:
     reach: float = math.inf
     rho: float = 0.0
     df: float | None = None
-
-    LEVEL: ClassVar = LEVEL
 
     @classmethod
     def of(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from oasis_bench.analysis import PairedInterval, RunAnalysis, holm, reach_of
+from oasis_bench.analysis import LEVEL, PairedInterval, RunAnalysis, holm, reach_of
 from oasis_bench.claims.paper_figures import Runs, published_figures
 from oasis_bench.experiment import read_experiment
 from oasis_bench.plugins import Registry
@@ -40,7 +40,6 @@ WORDS = {COST: "CPU seconds of a fit", "n_features": "features"}
 WEB_SCALE = "web-scale"
 """The command whose records decide a claim; the verb `paper` does not run it."""
 
-LEVEL = PairedInterval.LEVEL
 
 SATURATED = 35_000
 """Steps after which test precision is said to be saturated on ten classes (JMLR figure 5)."""
@@ -415,15 +414,6 @@ class Claim:
     note: str = ""
     described: Sequence[Effect] = ()
 
-    def __post_init__(self) -> None:
-        if not self.effects and not self.note:
-            raise ValueError(f"claim {self.id} has no effects: its note must say why")
-
-    @property
-    def needed(self) -> set[tuple[str, str]]:
-        """The experiments and effects that must be measured, in words."""
-        return {(name, effect.words) for name in self.experiments for effect in self.effects}
-
     @property
     def measured(self) -> Sequence[Effect]:
         """The effects that are measured: those that decide, then those that are described."""
@@ -583,6 +573,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         own = own[own["effect"].isin([it.words for it in claim.effects])]
         measured = {*zip(own["experiment"], own["effect"], strict=True)}
         p = own["p_value"].astype(float)
+        needed = {(name, effect.words) for name in claim.experiments for effect in claim.effects}
         against = 1 - p <= LEVEL / max(1, len(own))
         every = bool((p <= LEVEL).all())
         shown = p <= LEVEL if every else pd.Series(holm(p) <= LEVEL, own.index)
@@ -590,7 +581,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         telling = shown & (own["effect"].isin(different) | (not different))
         if against.any():
             verdict = "contradicted"
-        elif not claim.effects or claim.needed - measured:
+        elif not claim.effects or needed - measured:
             verdict = "not tested"
         else:
             verdict = (

@@ -500,9 +500,7 @@ def _add_paper(verbs: Any) -> None:
     )
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
     parser.writes("--output", "DIR", what)
-    nothing: dict[str, Any] = dict.fromkeys(("cluster",))
-    nothing |= dict.fromkeys(("save_models", "predictions", "tables"), False)
-    parser.set_defaults(plugin=[], **nothing)
+    parser.set_defaults(plugin=[], cluster=None, save_models=False, predictions=False, tables=False)
 
 
 def _add_ranks(verbs: Any) -> None:

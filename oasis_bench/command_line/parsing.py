@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 from oasis_bench.system import (
     UsageError,
-    printable,
     quoted,
     read_value,
     refuse_input,
@@ -159,9 +158,8 @@ class Parser(argparse.ArgumentParser):
                 try:
                     path.stat()
                 except (OSError, ValueError) as error:
-                    called = printable(short_path(str(path)))
                     reason = getattr(error, "strerror", None) or str(error)
-                    why = f"{called}: {reason}: give a path that exists"
+                    why = f"{short_path(path)}: {reason}: give a path that exists"
                     self.error(str(argparse.ArgumentError(action, why)))
             for output in self.outputs:
                 refuse_input(getattr(found, output.dest), given)

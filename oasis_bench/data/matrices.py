@@ -16,7 +16,6 @@ from scipy import sparse
 from oasis_bench.system import UsageError, spelled
 
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
-Float64Array: TypeAlias = "npt.NDArray[np.float64]"
 
 HASHED = 1000
 """Rows that `row_hashes` takes at a time."""

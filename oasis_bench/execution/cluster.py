@@ -198,11 +198,9 @@ def _with_files(result: TrialResult, files: Mapping[str, bytes], folder: Folder)
     written = {}
     for kind, content in files.items():
         written[kind] = path = folder.path(f"{Folder.UNFINISHED}/{result.files[kind].name}")
-        try:
+        with OutputError.at(folder.root / kind):
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
-        except OSError as error:
-            raise OutputError.of(folder.root / kind, error.strerror) from error
     return replace(result, files=written)
 
 

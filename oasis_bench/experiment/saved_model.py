@@ -97,11 +97,10 @@ def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> Non
             f"{path}: {learner.name} knows how similar an item is to its own training items alone: "
             "it cannot be evaluated on other data"
         )
-    n_features = model.n_features_in_ if learner.takes == "rows" else rows.X.shape[1]
-    if n_features != rows.X.shape[1]:
+    if learner.takes == "rows" and model.n_features_in_ != rows.X.shape[1]:
         raise UsageError(
-            f"{path}: this {learner.name} was fitted on {n_features} features and the data set has "
-            f"{rows.X.shape[1]}: choose data of the same features"
+            f"{path}: this {learner.name} was fitted on {model.n_features_in_} features and the "
+            f"data set has {rows.X.shape[1]}: choose data of the same features"
         )
 
 

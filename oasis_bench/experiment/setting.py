@@ -182,17 +182,11 @@ def check_share(name: str, value: object) -> None:
         raise UsageError(f"{name} = {quoted(value)}: a number above 0 and at most 1 is needed")
 
 
-def check_switch(name: str, value: object) -> None:
-    """Raise UsageError if a value is neither 'on' nor 'off'."""
-    if value not in (ON, OFF):
-        raise UsageError(f"{name} = {quoted(value)}: {ON} or {OFF} is needed")
-
-
-def check_use(name: str, value: object) -> None:
-    """Raise UsageError if a value is no use."""
-    if value not in USES:
+def check_choice(name: str, value: object, known: Sequence[str]) -> None:
+    """Raise UsageError if a value is none of the known ones."""
+    if value not in known:
         raise UsageError(
-            f"{name} = {quoted(value)}: {', '.join(USES[:-1])} or {USES[-1]} is needed"
+            f"{name} = {quoted(value)}: {', '.join(known[:-1])} or {known[-1]} is needed"
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,12 +21,11 @@ from oasis_bench.experiment.setting import (
     Search,
     Setting,
     Size,
+    check_choice,
     check_names,
     check_scalings,
     check_share,
     check_subsets,
-    check_switch,
-    check_use,
     names_of_text,
     setting,
     subsets_of_text,
@@ -240,7 +239,7 @@ class Experiment:
         "blend the similarity of each learner of rows with that of the Euclidean baseline; the "
         "inner folds tune the weight",
         str,
-        check=check_switch,
+        check=partial(check_choice, known=(ON, OFF)),
         metavar="on|off",
     )
     use: str | None = setting(
@@ -250,7 +249,7 @@ class Experiment:
         "similar as their votes; tuned: the inner folds select. Only direct computes no votes",
         str,
         words="tuned; without blends direct",
-        check=check_use,
+        check=partial(check_choice, known=USES),
         metavar="|".join(USES),
     )
     max_steps: int = setting(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from itertools import product
@@ -204,10 +204,9 @@ class TrialSpec:
 
     def drawn(self, rows: LabelledRows) -> Partition:
         """Draw its training and test items."""
-        seed, where = self.seed_for("partition"), self.where
+        seed, where, budget = self.seed_for("partition"), self.where, self.experiment.label_budget
         split = self.split.for_rows(rows)
-        drawn = split.draw(rows, where.classes, where.partition, seed)
-        return split.within_budget(drawn, rows, self.experiment.label_budget, seed)
+        return split.draw_within(budget, rows, where.classes, where.partition, seed)
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
         """Derive a seed from the run's seed, the subset, the partition and the purpose.
@@ -350,17 +349,15 @@ class Plan:
         """The trials, partition by partition within a subset."""
         named = named_queries(self.experiment, self.rows)
         queries = None if named is None else np.unique(np.concatenate([*named.values()])).tolist()
-        found = [
-            replace(spec, queries=queries) for name in self.splits for spec in self._trials(name)
-        ]
+        found = [spec for name in self.splits for spec in self._trials(name, queries)]
         if named is not None:
             first = {spec.where.subset: spec for spec in found if spec.examples}
             draws = [spec.drawn(self.rows).test for spec in first.values()]
             refuse_untested_queries(named, np.unique(np.concatenate(draws)))
         return found
 
-    def _trials(self, name: str) -> Iterator[TrialSpec]:
-        """Yield the trials of a split."""
+    def _trials(self, name: str, queries: list[int] | None) -> Iterator[TrialSpec]:
+        """Yield the trials of a split; `queries` are the rows to choose examples from."""
         e, rows, learners, by_run = self.experiment, self.rows, self._learners, self._identity
         split, tasks, chooses_by = self.splits[name]
         subsets = choose_subsets(e, self.dataset, rows, split)
@@ -372,8 +369,7 @@ class Plan:
             classes = class_set(e, of_subset, partition)
             n_train, n_test = split.sizes(rows, classes, partition)
             if e.label_budget is not None:
-                drawn = split.draw(rows, classes, partition, 0)
-                n_train = len(split.within_budget(drawn, rows, e.label_budget, 0).train)
+                n_train = len(split.draw_within(e.label_budget, rows, classes, partition, 0).train)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if isinstance(split, SameClassesSplit):
                 _refuse_large_k(chooses_by, subset, n_train // e.inner_folds - 1)
@@ -402,6 +398,7 @@ class Plan:
                     projection=shows and subset == largest,
                     plugin_files=self.plugin_files,
                     encoding=rows.encoding,
+                    queries=queries,
                 )
 
     @cached_property

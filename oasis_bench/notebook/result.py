@@ -186,10 +186,9 @@ def find_best(run: StoredRun) -> Best:
     analysis = RunAnalysis(run)
     values = analysis.values[task]
     values = values[values["name"] == analysis.names(task)[0]]
-    classes = {name: len(held) for name, held in run.info.classes.items()}
     if values.empty:
         raise UsageError(f"no learner has a result of {task}: the summary says why")
-    subset = max(values["subset"].unique(), key=lambda name: classes[name])
+    subset = max(values["subset"].unique(), key=lambda name: analysis.subsets[name])
     of_learners = values[values["subset"] == subset].groupby("learner")["value"]
     complete = of_learners.count() == of_learners.count().max()
     label = str(of_learners.mean()[complete].idxmax())

@@ -69,6 +69,11 @@ def _limits(test: Any) -> Sequence[tuple[Callable[[MetricLearner], bool], str]]:
     return limits
 
 
+in_steps = of_learners(
+    lambda learner: isinstance(learner, IncrementalLearner), "it does not learn step by step"
+)
+
+
 class LearnerContract:
     """The tests of a learner; a subclass sets `learner`, an unfitted estimator.
 
@@ -325,9 +330,7 @@ class LearnerContract:
         assert (type(loaded).name, str(loaded)) == (fitted.name, str(fitted))
         np.testing.assert_array_equal(answers(loaded, X, X), answers(fitted, X, X))
 
-    @of_learners(
-        lambda learner: isinstance(learner, IncrementalLearner), "it does not learn step by step"
-    )
+    @in_steps
     def test_a_loaded_learner_goes_on_where_the_saved_one_was(
         self, unfitted: MetricLearner, items: Items, tmp_path: Path
     ) -> None:
@@ -339,9 +342,7 @@ class LearnerContract:
         whole = answers(clone(unfitted).partial_fit(X, y, n_steps=1000), X, X)
         np.testing.assert_allclose(found, whole, rtol=0, atol=1e-10)
 
-    @of_learners(
-        lambda learner: isinstance(learner, IncrementalLearner), "it does not learn step by step"
-    )
+    @in_steps
     def test_two_halves_equal_the_whole(self, unfitted: MetricLearner, items: Items) -> None:
         # The first half has whole batches, for learners with batches of up to 64 steps.
         X, y = items
@@ -350,9 +351,7 @@ class LearnerContract:
         halves.partial_fit(X, y, n_steps=320).partial_fit(X, y, n_steps=680)
         np.testing.assert_allclose(answers(halves, X, X), whole, rtol=0, atol=1e-10)
 
-    @of_learners(
-        lambda learner: isinstance(learner, IncrementalLearner), "it does not learn step by step"
-    )
+    @in_steps
     def test_before_its_first_step_it_answers(self, unfitted: MetricLearner, items: Items) -> None:
         # Early stopping also tries 0 steps.
         X, y = items

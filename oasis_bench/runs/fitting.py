@@ -19,7 +19,7 @@ from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Registry, add_about
 from oasis_bench.runs.run import SILENT, Watcher
 from oasis_bench.system import Folder, UsageError, refuse_input, spelled, whole_file
-from oasis_bench.trial import Assignment, TrialResult
+from oasis_bench.trial import Assignment, TrialResult, TunedRow
 
 BASELINE = "Euclidean"
 
@@ -40,21 +40,16 @@ class Fitted(NamedTuple):
         Its file.
     measure : str
         The task and measure by which it was tuned.
-    gallery : str
-        The rows that each row of an inner fold is compared with.
+    by : TunedRow
+        The gallery of this task, and the tuned weight of the blend, the selected use, and the
+        temperature and weight of the votes.
     keeps_frequencies : bool
         Whether classes are as frequent in an inner fold as in the data.
     values : mapping of str to list of float
         The measure on each inner fold, for the learner as learned and for the Euclidean baseline.
         Empty if the search ran out of time before all folds.
-    blend : float, optional
-        The tuned weight b of its blend with this baseline (see `Blend`).  Default: not blended.
     blend_values : sequence of float
-        As `values`, for the blend.
-    use : {'direct', 'posterior'}
-        The use that the inner folds selected; the model file has the learner in this use.
-    tau, posterior_blend : float, optional
-        The tuned temperature of the votes and weight b of the posterior use.  Default: not offered.
+        As `values`, for the blend with this baseline (see `Blend`).
     posterior_values : sequence of float
         As `values`, for the posterior use.
     tuned : mapping of str to value
@@ -70,14 +65,10 @@ class Fitted(NamedTuple):
     learner: str
     model: Path
     measure: str
-    gallery: str
+    by: TunedRow
     keeps_frequencies: bool
     values: Mapping[str, list[float]]
-    blend: float | None
     blend_values: Sequence[float]
-    use: str
-    tau: float | None
-    posterior_blend: float | None
     posterior_values: Sequence[float]
     tuned: Mapping[str, Any]
     is_tuned: bool
@@ -93,28 +84,28 @@ class Fitted(NamedTuple):
         of_data = ", in which classes are as frequent as in the data" * self.keeps_frequencies
         lines.append(
             "what to expect of new rows, as mean and standard deviation over inner folds"
-            f"{of_data} (each row of a fold is compared with {self.gallery}):"
+            f"{of_data} (each row of a fold is compared with {COMPARED_WITH[self.by.gallery]}):"
         )
         values = {**self.values}
-        if self.blend is not None and self.learner in values:
+        if self.by.blend is not None and self.learner in values:
             as_learned = values.pop(self.learner)
-            if self.blend < 1:
-                name = f"{self.learner}, blended with Euclidean (weight {self.blend:g})"
+            if self.by.blend < 1:
+                name = f"{self.learner}, blended with Euclidean (weight {self.by.blend:g})"
                 values[name] = [*self.blend_values]
-            is_alone = " (blend weight 1)" * (self.blend == 1)
+            is_alone = " (blend weight 1)" * (self.by.blend == 1)
             values[f"{self.learner}, as learned{is_alone}"] = as_learned
-        if self.tau is not None:
-            weight = f"weight {self.posterior_blend:g}"
-            name = f"{self.learner}, votes of the training rows ({weight}, tau {self.tau:g})"
+        if self.by.tau is not None:
+            weight = f"weight {self.by.posterior_blend:g}"
+            name = f"{self.learner}, votes of the training rows ({weight}, tau {self.by.tau:g})"
             values[name] = [*self.posterior_values]
         for name, found in values.items():
             spread = f" ± {np.std(found, ddof=1):.3f}" if len(found) > 1 else ""
             mean = f"{np.mean(found):.3f}{spread}" if found else "not known: the search ended"
             lines.append(f"  {name}: {self.measure} {mean}")
-        if self.tau is not None:
-            how = "these votes" if self.use == "posterior" else "the similarity, without votes"
-            lines.append(f"The model is of the {self.use} use: 'neighbours' ranks by {how}.")
-        if self.blend == 0 and self.use == "direct":
+        if self.by.tau is not None:
+            how = "these votes" if self.by.use == "posterior" else "the similarity, without votes"
+            lines.append(f"The model is of the {self.by.use} use: 'neighbours' ranks by {how}.")
+        if self.by.blend == 0 and self.by.use == "direct":
             lines.append(
                 f"The blend weight is 0: on these data nothing that {self.learner} learned beat "
                 "the Euclidean baseline, and 'neighbours' ranks by this baseline."
@@ -160,8 +151,7 @@ def fit_on_all(
         of_task = registry.splits[registry.tasks[experiment.tasks[0]].split](experiment)
         is_judged = of_task.judgements(rows) is not None
         split = experiment.split or (None if rows.multi_label or is_judged else "stratified")
-        once = replace(experiment, split=split, partitions=1, traces=False)
-        e = replace(once, examples=0, queries=None)
+        e = replace(experiment, split=split, partitions=1, traces=False, examples=0, queries=None)
         plugins = tuple(path.resolve() for path in plugin_files)
         specs = Plan.of(e, dataset, rows, registry, plugins).trials
         is_tuned = Assignment.of(specs[-1]).needs_tuning(registry.algorithms[specs[-1].algorithm])
@@ -187,16 +177,12 @@ def fit_on_all(
                 learner=label,
                 model=output,
                 measure=f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
-                gallery=COMPARED_WITH[by.gallery],
+                by=by,
                 keeps_frequencies=specs[-1].where.split == "stratified",
                 values={
                     name: _on_inner_folds(one) for name, one in found.items() if one.validation
                 },
-                blend=by.blend,
                 blend_values=result.blend_values,
-                use=by.use,
-                tau=by.tau,
-                posterior_blend=by.posterior_blend,
                 posterior_values=result.posterior_values,
                 tuned={name: value for name, value in tuned.items() if value is not None},
                 is_tuned=is_tuned,

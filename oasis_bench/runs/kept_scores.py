@@ -75,7 +75,7 @@ def evaluate_run(
         evaluated = []  # nothing is written before the last file has been read
         for done, (trial_id, one) in enumerate(trials.items(), start=1):
             for name, found in one.evaluate(_of_split(wanted, one)):
-                evaluated.append((trial_id, [name], found))
+                evaluated.append((trial_id, name, found))
                 failures += found.answers[0].status == "failed"
             watcher.download("evaluating trials", done, len(trials))
         for row in evaluated:
@@ -168,11 +168,8 @@ def export_trec(
 
 def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
     """Return the tasks of a run that rank test items by shared labels; there must be one."""
-    wanted = list(run.info.sources.tasks)
-    known = set(registry.tasks)
-    of_retrieval = [
-        name for name in wanted if name in known and issubclass(registry.tasks[name], Retrieval)
-    ]
+    wanted, known = list(run.info.sources.tasks), registry.tasks
+    of_retrieval = [name for name in wanted if name in known and issubclass(known[name], Retrieval)]
     if not of_retrieval:
         raise UsageError(
             f"TREC files are of retrieval and unseen-classes, and this run has "

@@ -161,12 +161,8 @@ def resume_experiment(
 
 def _facts(plan: Plan, how: How, place: Executor) -> RunFacts:
     """Return the facts about a run to store before its first trial."""
-    specs, dataset, rows, algorithms = (
-        plan.trials,
-        plan.dataset,
-        plan.rows,
-        plan.registry.algorithms,
-    )
+    specs, dataset, rows = plan.trials, plan.dataset, plan.rows
+    algorithms = plan.registry.algorithms
     subsets: dict[str, Sequence[int]] = {}
     for spec in specs:  # in order; of class sets, the first
         subsets.setdefault(spec.where.subset, spec.where.classes)
@@ -392,11 +388,9 @@ def keep_files(result: TrialResult, folder: Path, name: str) -> None:
     """Move the files of a trial that has ended to their names in the folder of the run."""
     for kind, path in result.files.items():
         target = Folder(folder).path(f"{kind}/{name}")
-        try:
+        with OutputError.at(folder / kind):
             target.parent.mkdir(exist_ok=True)
             os.replace(path, target)
-        except OSError as error:
-            raise OutputError.of(folder / kind, error.strerror) from error
 
 
 def remove_unfinished(folder: Path) -> None:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -282,13 +282,12 @@ class Store:
             for table in TRIAL_TABLES:
                 self._insert_of_trial(table, trial_id, getattr(result, table))
 
-    def add_answers(self, trial_id: str, tasks: Collection[str], measured: Measured) -> None:
-        """Write the measurements of tasks of a stored trial, in place of the stored ones."""
+    def add_answers(self, trial_id: str, task: str, measured: Measured) -> None:
+        """Write the measurements of a task of a stored trial, in place of the stored ones."""
         with self._transaction():
             for table, new in vars(measured).items():
-                self.connection.executemany(
-                    f"DELETE FROM {table} WHERE trial_id = ? AND task = ?",
-                    [(trial_id, task) for task in tasks],
+                self.connection.execute(
+                    f"DELETE FROM {table} WHERE trial_id = ? AND task = ?", (trial_id, task)
                 )
                 self._insert_of_trial(table, trial_id, new)
 

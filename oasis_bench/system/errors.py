@@ -147,6 +147,15 @@ class OutputError(UsageError):
             f"on with 'run --resume {path.parent}'"
         )
 
+    @classmethod
+    @contextmanager
+    def at(cls, path: Path) -> Iterator[None]:
+        """Raise errors of the disk as errors of a file in the run's folder."""
+        try:
+            yield
+        except OSError as error:
+            raise cls.of(path, error.strerror) from error
+
 
 def how_to_install(extra: str) -> str:
     """Say how to install the packages of an extra, which are in `pyproject.toml`."""

@@ -134,11 +134,8 @@ class Folder:
 
     def append(self, name: str, content: bytes) -> None:
         """Append to a file of a run; raise OutputError where that is not possible."""
-        try:
-            with self.open(name, "ab") as file:
-                file.write(content)
-        except OSError as error:
-            raise OutputError.of(self.root / name, error.strerror) from error
+        with OutputError.at(self.root / name), self.open(name, "ab") as file:
+            file.write(content)
 
     def make_writable(self) -> None:
         """Make the folder, if it is missing, before hours of work: it must take a file."""

@@ -93,7 +93,8 @@ def items_are_shared(judgements: Judgements) -> bool:
     is a training item.  Then only the queries (references) of test judgements are kept from
     training; what they are compared with may have been seen there, in other judgements.
     """
-    pairs = np.stack([np.repeat(judgements.groups, judgements.items.shape[1]), _flat(judgements)])
+    items = judgements.items
+    pairs = np.stack([np.repeat(judgements.groups, items.shape[1]), items.ravel()])
     group_of_item = np.unique(pairs, axis=1)
     _, n_groups = np.unique(group_of_item[1], return_counts=True)
     return bool(np.mean(n_groups > 1) > 0.5)
@@ -119,7 +120,7 @@ def draw_fold(
     """
     if test_share == 1:
         every = np.ones(len(judgements.groups), dtype=np.bool_)
-        test = np.unique(_flat(judgements)).astype(np.intp)
+        test = np.unique(judgements.items).astype(np.intp)
         items = np.arange(n_items, dtype=np.intp)
         return Partition(items, test, judgements.part(~every), judgements.among(test))
     groups = _shuffled_groups(judgements, seed)
@@ -152,7 +153,7 @@ def _hold_out(
 ) -> Partition:
     tests = np.isin(judgements.groups, test_groups)
     tested = judgements.part(tests)
-    test = np.unique(_flat(tested)).astype(np.intp)
+    test = np.unique(tested.items).astype(np.intp)
     kept_away = np.unique(tested.items[:, 0]) if shared else test
     train = np.setdiff1d(np.arange(n_items), kept_away).astype(np.intp)
     if not len(train):
@@ -161,10 +162,6 @@ def _hold_out(
         )
     training = judgements.part(~tests).among(train)
     return Partition(train, test, training, tested.among(test))
-
-
-def _flat(judgements: Judgements) -> npt.NDArray[np.int64]:
-    return np.asarray(judgements.items.ravel())
 
 
 class PairsSplit(JudgementsSplit):
@@ -201,11 +198,9 @@ class PairsSplit(JudgementsSplit):
         n_folds = self.n_partitions(rows)
         if n_folds == 1:  # for a saved model, which learns nothing
             every = np.arange(rows.y.shape[0])
-            if rows.ratings is None:
-                return Partition(every, few_of_each(rows.y, every, self.settings.per_class[1], 0))
-            test = np.unique(rows.ratings.items)
-            nothing = rows.ratings.part(np.zeros(len(rows.ratings.queries), dtype=np.bool_))
-            return Partition(every, test, nothing, rows.ratings.among(test))
+            if rows.ratings is not None:
+                return draw_fold(rows.ratings, len(every), 1, partition, seed)
+            return Partition(every, few_of_each(rows.y, every, self.settings.per_class[1], 0))
         folds = _folds(
             rows.y,
             rows.ratings,

@@ -228,14 +228,15 @@ class Split(ABC):
         Partition
         """
 
-    def within_budget(
-        self, drawn: Partition, rows: LabelledRows, budget: int | None, seed: int
+    def draw_within(
+        self, budget: int | None, rows: LabelledRows, classes: Classes, partition: int, seed: int
     ) -> Partition:
-        """Keep of the training items what a label budget says: `budget` items of each class.
+        """Draw as `draw`, and keep of each class `budget` training items.
 
         Or, where test classes are new, the items of so many classes.  What a smaller budget keeps,
         a larger one keeps, too.  None is no limit.
         """
+        drawn = self.draw(rows, classes, partition, seed)
         if budget is None or "label_budget" in self.unread:
             return drawn
         order = np.random.default_rng(seed).permutation(drawn.train)

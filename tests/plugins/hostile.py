@@ -1,6 +1,7 @@
 """Learners that hang, crash, eat memory and leave things behind, as a week's run must survive."""
 
 import ctypes
+import inspect
 import os
 import signal
 import stat
@@ -197,9 +198,8 @@ class ReplaysTwice(OASIS):
     name = "ReplaysTwice"
 
     def set_params(self, **params):
-        if "oasis_bench.trial.harness_side.stages" not in sys.modules:  # in its own process
-            assignment = sys.modules["oasis_bench.trial.wall.assignment"]
-            assignment.Assignment.checkpoints = property(lambda self: [500, 500])
+        if any(frame.function == "_replay" for frame in inspect.stack(0)):
+            sys.modules["oasis_bench.trial.wall"].checkpoints = lambda max_steps: [500, 500]
         return super().set_params(**params)
 
 

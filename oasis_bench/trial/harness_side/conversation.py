@@ -17,7 +17,7 @@ from typing import Any
 
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.trial import wall
-from oasis_bench.trial.harness_side.findings import EndsTrialError, Findings
+from oasis_bench.trial.harness_side.findings import EndsTrialError
 from oasis_bench.trial.harness_side.inbox import Expected, Inbox, Line, Talk
 from oasis_bench.trial.harness_side.result import PrintedOutput, TrialResult
 from oasis_bench.trial.harness_side.rows import Status
@@ -48,10 +48,6 @@ class Conversation:
     def inbox(self) -> Inbox:
         """The inbox for messages of the current process."""
         return self._line.inbox
-
-    @property
-    def _findings(self) -> Findings:
-        return self._trial.findings
 
     def next_stage(self) -> bool:
         """Begin the next stage and return True; without one, end the trial and return False."""
@@ -121,9 +117,9 @@ class Conversation:
 
     def end(self, status: Status, reason: str | None = None, traceback: str | None = None) -> None:
         """Make the result of a trial that has ended or was stopped."""
-        self.result = self._findings.result(status, reason, traceback)
+        self.result = self._trial.findings.result(status, reason, traceback)
         self.close()
 
     def close(self) -> None:
         """Close the file of the fitted learner, and remove unfinished files."""
-        self._findings.discard()
+        self._trial.findings.discard()

@@ -234,11 +234,6 @@ class Line:
         yield from self.scores(ScoreReader(gallery, n_items, n_classes, (kept,)))
         return kept.rows
 
-    @property
-    def has_file(self) -> bool:
-        """Whether a file came with the last message."""
-        return self._file is not None
-
     def take_file(self) -> int:
         """Return the file that came with the message; raise MessageError if it is not sealed.
 

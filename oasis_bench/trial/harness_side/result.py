@@ -10,8 +10,8 @@ from __future__ import annotations
 import fcntl
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -151,10 +151,8 @@ class PrintedOutput:
     def __init__(self, spec: TrialSpec, log: Path) -> None:
         self._title = printable(f"{spec.cell}, partition {spec.where.partition}")
         self._log, self._n_cut = log, 0
-        try:
+        with OutputError.at(log):
             self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it
-        except OSError as error:
-            raise OutputError.of(log, error.strerror) from error
         self.descriptor = self._file.fileno()
         fcntl.fcntl(self.descriptor, fcntl.F_SETFL, os.O_APPEND)
 
@@ -195,7 +193,7 @@ class KeptFiles:
         """Write the next block of scores, if they are kept."""
         if not self._spec.keeps_scores:
             return
-        with self._disk(Folder.PREDICTIONS):
+        with OutputError.at(self._folder / Folder.PREDICTIONS):
             if self._scores is None:
                 self._scores = ScoresFile(self._new(Folder.PREDICTIONS), self._items)
             self._scores.add(message, content)
@@ -203,7 +201,7 @@ class KeptFiles:
     def add_votes(self, gallery: str, votes: Votes) -> None:
         """Write the votes for a gallery, if scores are kept; they come after its scores."""
         if self._scores is not None:
-            with self._disk(Folder.PREDICTIONS):
+            with OutputError.at(self._folder / Folder.PREDICTIONS):
                 self._scores.add_votes(gallery, votes)
 
     def add_model(self, file: int, steps: Sequence[Any] | None) -> None:
@@ -213,7 +211,10 @@ class KeptFiles:
         gives them.
         """
         try:
-            with self._disk(Folder.MODELS), self._new(Folder.MODELS).open("wb") as model:
+            with (
+                OutputError.at(self._folder / Folder.MODELS),
+                self._new(Folder.MODELS).open("wb") as model,
+            ):
                 while part := os.pread(file, COPY_BYTES, model.tell()):
                     model.write(part)
         finally:
@@ -226,7 +227,7 @@ class KeptFiles:
         A model gets the `blend` and, for rows, the hashes of its training rows.
         """
         if self._scores is not None:
-            with self._disk(Folder.PREDICTIONS):
+            with OutputError.at(self._folder / Folder.PREDICTIONS):
                 self._scores.close()
             self._scores = None
         if Folder.MODELS in self._files:
@@ -234,7 +235,7 @@ class KeptFiles:
             if not isinstance(items.X, Patches):
                 hashes = row_hashes(items.X[items.train_rows])
             path = self._files[Folder.MODELS]
-            with self._disk(Folder.MODELS):
+            with OutputError.at(self._folder / Folder.MODELS):
                 complete_model(path, self._steps, hashes, blend, items.schema)
         files, self._files = self._files, {}
         return files
@@ -253,13 +254,6 @@ class KeptFiles:
         self._files[kind] = Folder(self._folder).path(name)
         self._files[kind].parent.mkdir(exist_ok=True)
         return self._files[kind]
-
-    @contextmanager
-    def _disk(self, kind: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OutputError.of(self._folder / kind, error.strerror) from error
 
 
 class ScoresFile:

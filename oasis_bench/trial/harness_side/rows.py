@@ -172,19 +172,3 @@ class FitNumberRow(Struct):
 
     name: str  # a fitted attribute, such as gap_; 'training': the tuning measure on training items
     value: float
-
-
-Row: TypeAlias = (
-    AnswerRow
-    | TunedRow
-    | MeasureRow
-    | GroupRow
-    | PredictedRow
-    | ValidationRow
-    | TraceRow
-    | SymmetryRow
-    | RetrievalRow
-    | ProjectionRow
-    | FitNumberRow
-)
-"""A row of one of the further tables of trials."""

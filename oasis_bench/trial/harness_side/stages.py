@@ -212,7 +212,7 @@ def tune(trial: Trial, line: Line) -> Talk:
     """Receive the validation values and the tuned settings."""
     known, spec = trial.assignment, trial.spec
     candidates = json.loads(json.dumps(spec.candidates))  # as messages have them
-    steps = [None, *known.checkpoints]
+    steps = [None, *wall.checkpoints(known.max_steps)]
     n_measures, validation = len(known.chooses_by), trial.findings.validation
     most = (len(candidates) * len(steps) + n_measures) * known.inner_folds
     n_begun: Counter[str] = Counter()
@@ -291,7 +291,7 @@ def fit(trial: Trial, line: Line) -> Talk:
     _add_tuned(trial)
     if trial.assignment.keeps_model:
         saved = yield wall.Saved
-        if not line.has_file:
+        if saved.reason is not None:
             findings.notes.append(f"its model is not saved: {saved.reason}")
         elif 0 in map(findings.places.get, now.galleries):
             takes_rows = trial.learner.takes == "rows"
@@ -460,7 +460,7 @@ def replay(trial: Trial, line: Line) -> Talk:
     now, traces = trial.fit, trial.findings.traces
     line.give(now.items.training)
     line.give(now.items.test)
-    for n_steps in trial.assignment.checkpoints:
+    for n_steps in wall.checkpoints(trial.assignment.max_steps):
         if n_steps > (now.tuned.last_checkpoint or 0):
             break
         yield from line.began(wall.REPLAY)

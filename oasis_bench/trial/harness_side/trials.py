@@ -124,11 +124,7 @@ class Predictions:
         self._learner = Registry.load(spec.plugin_files).algorithms[spec.algorithm]
         items = draw_items(spec, rows, self._learner)
         arrays = what_was_scored(items)
-        with (
-            _damage_as_usage_error(path),
-            open_regular(path) as file,
-            ArrayArchive(file) as archive,
-        ):
+        with _archive(path) as archive:
             kept = {name: archive.read_array(f"{name}.npy") for name in arrays}
             names = archive.namelist()
             self.galleries = [one for one in GALLERIES if f"scores_{one}.npy" in names]
@@ -190,11 +186,7 @@ class Predictions:
             return None
         sds = tuned.baseline_sd or 0.0, tuned.affinity_sd or 0.0
         classes = self.items.classes if self.spec.model is None else None
-        with (
-            _damage_as_usage_error(self.path),
-            open_regular(self.path) as file,
-            ArrayArchive(file) as archive,
-        ):
+        with _archive(self.path) as archive:
             test = archive.read_array(f"votes_{gallery}.npy")
             training = archive.read_array("votes_of_training.npy") if gallery != "test" else test
             n_training = len(self.items.train_rows) if gallery != "test" else len(test)
@@ -221,9 +213,7 @@ class Predictions:
         """
         shape = n_queries, n_gallery = len(self.items.test_rows), len(self.items.ties[gallery])
         with (
-            _damage_as_usage_error(self.path),
-            open_regular(self.path) as file,
-            ArrayArchive(file) as archive,
+            _archive(self.path) as archive,
             archive.open_array(f"scores_{gallery}.npy") as (stream, header),
         ):
             found, _, dtype = header
@@ -244,9 +234,11 @@ class Predictions:
 
 
 @contextmanager
-def _damage_as_usage_error(path: Path) -> Iterator[None]:
+def _archive(path: Path) -> Iterator[ArrayArchive]:
+    """Open a file of kept scores; an error means that it is damaged."""
     try:
-        yield
+        with open_regular(path) as file, ArrayArchive(file) as archive:
+            yield archive
     except Exception as error:  # libraries raise nearly anything for a damaged file
         reason = str(error) if isinstance(error, UsageError) else error_line(error)
         raise UsageError(

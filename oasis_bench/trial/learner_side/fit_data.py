@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -107,3 +108,10 @@ def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:
     a, b = judged.votes.T
     turned = np.where((b > a)[:, None], judged.items[:, [0, 2, 1]], judged.items)
     return np.asarray(turned[a != b])
+
+
+Values = npt.NDArray[np.float64]
+"""One for each tuning measure; for the ways to use a learner of shape (n_measures, n_ways)."""
+
+Baselines = Sequence[FitData]
+"""For each measure, the rows of a fold in the scaling of the baseline."""

@@ -13,58 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import die_with_parent, shared
 from oasis_bench.trial import wall
-from oasis_bench.trial.learner_side.fit_data import FitData
+from oasis_bench.trial.learner_side.fit_data import Baselines, Values
+from oasis_bench.trial.learner_side.inner_folds import InnerFolds
 from oasis_bench.trial.learner_side.meter import Stopwatch
 
 LONGEST_WAIT = 1.0
 """Seconds between two checks whether a fold's process has died."""
 
 Timer = Callable[[str], AbstractContextManager[None]]
-
-Values = npt.NDArray[np.float64]
-"""One for each tuning measure; for the ways to use a learner of shape (n_measures, n_ways)."""
-
-Baselines = Sequence[FitData]
-"""For each measure, the rows of a fold in the scaling of the baseline."""
-
-
-class Folds(Protocol):
-    """The inner folds of a trial: their data, unfitted learners, and the measures that tune."""
-
-    n_measures: int
-    baseline_scalings: tuple[str, ...]
-    """Scalings to try for the baseline of a blend; none if nothing is blended."""
-    ways: Sequence[wall.Way]
-    """The ways to use a learner that are tried; the last direct one is the learner alone."""
-    use: str
-    """'posterior' if this use is to be selected where it is offered, else 'tuned' or 'direct'."""
-    keeps_all: bool
-    """Whether the data of all scalings are kept, not only those of the last one."""
-
-    def data(self, scaling: str) -> Sequence[FitData]:
-        """Return the scaled data of each fold."""
-
-    def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
-        """Return an unfitted learner."""
-
-    def values(self, learner: MetricLearner, data: FitData) -> Values:
-        """Return the values of a fitted learner on a fold."""
-
-    def values_of_ways(
-        self, learner: MetricLearner, data: FitData, baselines: Baselines | None
-    ) -> Values:
-        """Return the values of the `ways` to use it; NaN for a way that is not offered."""
-
-    def baseline_values(self, data: FitData) -> Values:
-        """Return the value of the Euclidean baseline by each measure."""
 
 
 class FoldJob(NamedTuple):
@@ -91,7 +52,7 @@ class FoldWork:
     """
 
     def __init__(
-        self, folds: Folds, scalings: Iterable[str], baselines: Sequence[Baselines] | None
+        self, folds: InnerFolds, scalings: Iterable[str], baselines: Sequence[Baselines] | None
     ) -> None:
         self._folds, self._baselines = folds, baselines
         self._fit_data = {scaling: [*folds.data(scaling)] for scaling in scalings}
@@ -138,11 +99,7 @@ class InTurn:
 
 
 class EndedError(Exception):
-    """A fold's process has failed; `message` has the status and the reason."""
-
-    def __init__(self, message: wall.Ended) -> None:
-        super().__init__(message.reason)
-        self.message = message
+    """A fold's process has failed; its argument is the message, with the status and the reason."""
 
 
 @dataclass

@@ -30,8 +30,7 @@ from oasis_bench.plugins import (
 from oasis_bench.system import shared
 from oasis_bench.tasks import NotSplittableError, Partition, Truth, kernel_ready, tie_order
 from oasis_bench.trial import wall
-from oasis_bench.trial.learner_side.fit_data import FitData
-from oasis_bench.trial.learner_side.fold_processes import Baselines, Values
+from oasis_bench.trial.learner_side.fit_data import Baselines, FitData, Values
 
 KEPT_BYTES = 2**29
 """Folds in several scalings that would take more are not kept together."""
@@ -68,6 +67,19 @@ class InnerFolds:
     """The inner folds of a trial, split as the trial itself; `items` are its training items.
 
     Each fold is scaled with statistics of its training rows.
+
+    Attributes
+    ----------
+    n_measures : int
+        The number of measures that tune.
+    baseline_scalings : tuple of str
+        Scalings to try for the baseline of a blend; none if nothing is blended.
+    ways : sequence of Way
+        The ways to use a learner that are tried; the last direct one is the learner alone.
+    use : str
+        'posterior' if this use is to be selected where it is offered, else 'tuned' or 'direct'.
+    keeps_all : bool
+        Whether the data of all scalings are kept, not only those of the last one.
     """
 
     def __init__(self, assignment: wall.Assignment, items: wall.Items) -> None:
@@ -100,8 +112,9 @@ class InnerFolds:
     @cached_property
     def _folds(self) -> Sequence[Partition]:
         known, (_, y, judgements, groups) = self._assignment, self._items
+        split = Registry.load(known.plugin_files).splits[known.split](known.split_numbers)
         try:
-            return known.make_split(groups).inner_folds(
+            return split.for_groups(groups).inner_folds(
                 y, judgements, known.inner_folds, known.seeds.inner_split
             )
         except NotSplittableError as error:
@@ -109,28 +122,19 @@ class InnerFolds:
 
     def _data(self, scaling: str) -> list[FitData]:
         known, (X, y, _, groups) = self._assignment, self._items
-        return [
-            self._scaled(
-                replace(
-                    FitData.of(X[fold.train], y[fold.train], fold.training, known.seeds.judgements),
-                    queries=X[fold.test],
-                    truth=Truth(
-                        y=y[fold.test],
-                        training=y[fold.train],
-                        groups=None if groups is None else groups[fold.test],
-                    )
-                    if fold.tested is None
-                    else Truth.of(fold.tested),
-                ),
-                scaling,
-            )
-            for fold in self._folds
-        ]
-
-    def _scaled(self, data: FitData, scaling: str) -> FitData:
-        steps = wall.learn_preparation(self._learner, scaling, data.X, self._assignment.encoding)
-        X, queries = (apply_steps(steps, rows) for rows in (data.X, data.queries))
-        return replace(data, X=X, queries=queries)
+        found = []
+        for fold in self._folds:
+            train, queries = X[fold.train], X[fold.test]
+            steps = wall.learn_preparation(self._learner, scaling, train, known.encoding)
+            train, queries = (apply_steps(steps, rows) for rows in (train, queries))
+            if fold.tested is None:
+                of_queries = None if groups is None else groups[fold.test]
+                truth = Truth(y=y[fold.test], training=y[fold.train], groups=of_queries)
+            else:
+                truth = Truth.of(fold.tested)
+            data = FitData.of(train, y[fold.train], fold.training, known.seeds.judgements)
+            found.append(replace(data, queries=queries, truth=truth))
+        return found
 
     def make(self, params: Mapping[str, Any], fold: int) -> MetricLearner:
         """Return an unfitted learner."""

@@ -143,7 +143,7 @@ def run_stage(stage: wall.Stage, channel: Channel) -> None:
             works[stage.name](stage, channel)
         channel.send(wall.Ended("ok"))
     except EndedError as error:
-        channel.send(error.message)
+        channel.send(*error.args)
     except Exception as error:
         channel.send(_ended(error))
 
@@ -395,7 +395,7 @@ def _replay(stage: wall.Stage, channel: Channel) -> None:
     learner = make_learner(assignment, tuned.params, assignment.seeds.fit)
     assert tuned.last_checkpoint is not None
     done = 0
-    for n_steps in assignment.checkpoints:
+    for n_steps in wall.checkpoints(assignment.max_steps):
         if n_steps > tuned.last_checkpoint:
             break
         channel.send(wall.PhaseBegan(wall.REPLAY))

@@ -18,17 +18,16 @@ import numpy.typing as npt
 from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import IncrementalLearner
 from oasis_bench.trial import wall
+from oasis_bench.trial.learner_side.fit_data import Baselines, Values
 from oasis_bench.trial.learner_side.fold_processes import (
-    Baselines,
     Done,
     FoldJob,
     FoldProcesses,
-    Folds,
     FoldWork,
     InTurn,
     Timer,
-    Values,
 )
+from oasis_bench.trial.learner_side.inner_folds import InnerFolds
 
 PATIENCE = 2
 """Learning has saturated after so many checkpoints without a better value: 4 times the best steps.
@@ -122,7 +121,7 @@ class Tuning:
 
     Parameters
     ----------
-    folds : Folds
+    folds : InnerFolds
     candidates : sequence of Candidate
     max_steps : int
     timer : Timer
@@ -135,7 +134,7 @@ class Tuning:
 
     def __init__(
         self,
-        folds: Folds,
+        folds: InnerFolds,
         candidates: Sequence[Candidate],
         max_steps: int,
         timer: Timer,
@@ -280,7 +279,7 @@ class Tuning:
                 self._on_point(wall.Validated(scaling, dict(params), job.stop, job.fold, own))
 
 
-def _tune_baselines(folds: Folds) -> tuple[list[str | None], list[Baselines] | None]:
+def _tune_baselines(folds: InnerFolds) -> tuple[list[str | None], list[Baselines] | None]:
     """Return the baseline's best scaling by each measure, and its rows by fold and measure.
 
     The rows are None if there is one scaling: the baseline uses the learner's rows.

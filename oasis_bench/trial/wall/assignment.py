@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from oasis_bench.data import Encoding, Scaling
@@ -22,7 +20,6 @@ from oasis_bench.plugins import (
     is_the_baseline,
 )
 from oasis_bench.system import n_cores
-from oasis_bench.tasks import Split
 from oasis_bench.trial.wall.messages import Tuned, Use
 
 MOST_CHECKPOINTS, FIRST_CHECKPOINT = 8, 500
@@ -133,19 +130,9 @@ class Assignment(Struct, frozen=True):
             seeds=seeds,
         )
 
-    @property
-    def checkpoints(self) -> list[int]:
-        """The numbers of steps at which a learner is validated."""
-        return checkpoints(self.max_steps)
-
     def learner(self) -> type[MetricLearner]:
         """Return the class of the learner; its module is imported."""
         return Registry.load(self.plugin_files).algorithms[self.algorithm]
-
-    def make_split(self, groups: npt.NDArray[np.int64] | None) -> Split:
-        """Return the split that divides the training items, of these groups, into inner folds."""
-        split = Registry.load(self.plugin_files).splits[self.split](self.split_numbers)
-        return split.for_groups(groups)
 
     def is_blended(self, learner: type[MetricLearner]) -> bool:
         """Tell whether a learner's similarity is blended with the Euclidean baseline's."""
