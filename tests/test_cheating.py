@@ -92,6 +92,14 @@ def test_a_new_order_of_the_nearest_items_alone_is_found_out(plugins, tmp_path):
     assert trials["reason"].str.contains("two items get another score").tolist() == [True] * 15
 
 
+def test_items_are_scored_a_second_time_with_the_same_numbers(plugins, tmp_path):
+    """A projection of fewer rows at once may round otherwise, which is not the learner's fault."""
+    sizes = {**FIVE, "test_per_class": 25, "examples": 0}
+    experiment = small(["ReadsLastBits"], **sizes, blend="off", scaling=("standard+pca16",))
+    run_experiment(experiment, tmp_path / "run", How(plugin_files=[plugins / "cheats.py"]))
+    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
+
+
 def test_who_says_transductive_may_use_the_gallery_and_is_marked(cheats):
     trials, average = cheats
     assert average.loc["SpreadsLabels", "value"] > average.loc["Euclidean", "value"]

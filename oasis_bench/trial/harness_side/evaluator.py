@@ -377,13 +377,11 @@ class Evaluator:
             if found >= 0
         ]
 
-    def projections(
-        self, learner: type[MetricLearner], prepared: Callable[[Numbers], Any] | None
-    ) -> list[ProjectionRow]:
+    def projections(self, learner: type[MetricLearner], rows: Any) -> list[ProjectionRow]:
         """Return rows of the table `projections`.
 
-        Scores that are minus a distance are squared, as in a blend.  ``prepared(places)`` returns
-        test items as the learner got them; it is None if the learner takes no rows.
+        Scores that are minus a distance are squared, as in a blend.  `rows` are the test items as
+        the learner got them; None if it takes no rows.
         """
         if self._projected is None or "test" not in self.readers:
             return []
@@ -395,7 +393,7 @@ class Evaluator:
             points = plane(scores)
             if points is None:
                 return []
-            before = None if prepared is None else plane_of_rows(prepared(items))
+            before = None if rows is None else plane_of_rows(rows[items])
         places = np.full_like(points, np.nan) if before is None else before
         columns = (self._items.test_rows[items], *points.T, *places.T)
         values = zip(*(column.tolist() for column in columns), strict=True)

@@ -111,7 +111,7 @@ class Findings:
         came = fit.came
         assert came is not None  # it is measured
         self._add_costs(fit, came)
-        prepared = fit.items.test_items if self.learner.takes == "rows" else None
+        rows = fit.items.test_rows if self.learner.takes == "rows" else None
         found = self.evaluator.tables()
         found.answers += [
             AnswerRow(name, "not applicable", why) for name, why in self.refused.items()
@@ -126,7 +126,7 @@ class Findings:
             groups=found.groups,
             predicted_classes=found.predicted_classes,
             retrievals=self.evaluator.retrievals(),
-            projections=self.evaluator.projections(self.learner, prepared),
+            projections=self.evaluator.projections(self.learner, rows),
             tuned=sorted(self.tuned.values(), key=lambda row: self.places[row.gallery]),
             fit_numbers=[FitNumberRow(name, value) for name, value in numbers.items()],
             blend_values=fit.tuned.blend_values,

@@ -219,11 +219,7 @@ class SealedItems:
     @cached_property
     def test(self) -> int:
         """A file of the test items."""
-        return self._seal(self.test_items(np.arange(len(self._items.test_rows))))
-
-    def test_items(self, places: Numbers) -> Any:
-        """Return some of the test items, by their places."""
-        return apply_steps(self.steps, self._items.X[self._items.test_rows[places]])
+        return self._seal(apply_steps(self.steps, self._items.X[self._items.test_rows]))
 
     def _seal(self, *parts: Any) -> int:
         self._descriptors.append(wall.seal_items(wall.Items(*parts)))

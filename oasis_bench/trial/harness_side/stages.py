@@ -432,7 +432,7 @@ def score_alone(trial: Trial, line: Line) -> Talk:
     now, evaluator = trial.fit, trial.findings.evaluator
     yield from line.began(wall.ANSWER)
     line.give(now.model)
-    few = wall.seal_items(wall.Items(now.items.test_items(evaluator.alone)))
+    few = wall.seal_items(wall.Items(now.items.test_rows[evaluator.alone]))
     line.give(few)
     os.close(few)
     if "training" in now.galleries:
