@@ -264,21 +264,33 @@ SPLITS = {
 
 
 @cache
+def results_of(ranked):
+    """Return the rows of all files in a folder that are ranked."""
+    from oasis_bench.reports.export import read_results
+
+    with chdir(ranked):
+        return read_results(sorted(Path().rglob("*.csv")))
+
+
+@cache
 def leaderboard(spec, folder, split="all splits"):
     """Return the leaderboard that a comment asks for: learners over the corpora of a folder.
 
     None where the suite has no corpus with the task, or none of the group.
     """
-    from oasis_bench.reports.leaderboard import ALL, read_boards
+    from oasis_bench.reports.leaderboard import ALL, boards_of
 
     asked, _, corpora = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
     ranked = ranked_folder(folder)
-    files = sorted(ranked.glob(SPLITS[split]))  # of a folder that is missing there are none
-    if not any(task in set(pd.read_csv(it, usecols=["task"])["task"]) for it in files):
+    files = [str(it.relative_to(ranked)) for it in ranked.glob(SPLITS[split])]
+    if not files:  # or the folder is missing
         return None
-    with chdir(ranked):
-        boards, _ = read_boards([it.relative_to(ranked) for it in files], task, measure)
+    rows = results_of(ranked)
+    rows = rows[rows["source"].isin(files)]
+    if task not in set(rows["task"]):
+        return None
+    boards, _ = boards_of(rows, task, measure)
     return next((board for board in boards if board.group == (corpora or ALL)), None)
 
 
@@ -911,13 +923,14 @@ TITLES = {"budgets": "Known classes", "budgets-new-classes": "New classes"}
 @cache
 def budget_values(name, folder):
     """Return, for each label budget, what `LABELS` and `LEARNING` are on each data set."""
-    from oasis_bench.reports.leaderboard import read_boards
+    from oasis_bench.reports.export import read_results
+    from oasis_bench.reports.leaderboard import boards_of
 
     files = {}
     for path in sorted(folder.glob(f"{name}/*.csv")):
         files.setdefault(int(path.stem.rpartition("-")[2]), []).append(path)
     boards = {
-        "all" if budget == 1000 else budget: next(read_boards(files[budget])[0])
+        "all" if budget == 1000 else budget: next(boards_of(read_results(files[budget]))[0])
         for budget in sorted(files)
     }
     return {

@@ -80,7 +80,7 @@ def write_ranks(
     measure of the comparison; the default is the first one of the task.  Without `task`, learners
     are compared on each task.
     """
-    found, notes = read_boards(paths, task, measure, baseline)
+    found, notes = boards_of(read_results(paths), task, measure, baseline)
     boards = list(found)
     Folder(output).make_writable()
     title = f"Learners over {max(len(it.corpora) for it in boards)} data sets"
@@ -104,34 +104,34 @@ def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> 
         what = Experiment.settings()[what].help.split(",")[0]
     beside = side_by_side(views, what)
     try:
-        found, notes = read_boards(list(folders.values()))
+        found, notes = boards_of(read_results(list(folders.values())))
     except UsageError:  # of one data set, or without the baseline
         found, notes = iter(()), []
     title = f"{plural(len(views), 'run')} side by side, by {what}"
     return _write(output, PAGE_OF_VALUES, title, list(found), notes, beside)
 
 
-def read_boards(
-    paths: Sequence[Path],
+def boards_of(
+    results: pd.DataFrame,
     task: str | None = None,
     measure: str | None = None,
     baseline: str = BASELINE,
 ) -> tuple[Iterator[Leaderboard], list[str]]:
-    """Read runs and summaries and compare their learners, a board for each task.
+    """Compare the learners of `read_results`, a board for each task.
 
     Each board is made when it is asked for.  The first board of a task is over all corpora.
     Further boards are over each group that has several corpora, but not all, and then the same if
     all learners are used directly.  Remarks on the inputs, for the reader, are returned too.
     """
-    by_task, notes = _cells_by_task(paths, task, measure, baseline)
+    by_task, notes = _cells_by_task(results, task, measure, baseline)
     return chain.from_iterable(_boards_of(cells, baseline) for cells in by_task.values()), notes
 
 
 def _cells_by_task(
-    paths: Sequence[Path], task: str | None, measure: str | None, baseline: str
+    results: pd.DataFrame, task: str | None, measure: str | None, baseline: str
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Read the cells of boards, by task, and remarks on the inputs."""
-    results = read_results(paths)
+    """Return the cells of boards, by task, and remarks on the inputs."""
+    sources = results["source"].unique().tolist()
     results = results[results["task"].isin(results.loc[results["partitions"] > 0, "task"])]
     tasks = results["task"].unique().tolist()
     if task is not None and task not in tasks:
@@ -146,7 +146,7 @@ def _cells_by_task(
     if not found:
         raise UsageError(
             "; ".join(f"{name}: {why}" for name, why in reasons.items())
-            or f"no learner has a result in {some(list(map(str, paths)))}"
+            or f"no learner has a result in {some(sources)}"
         )
     budgets = results["search"].dropna().unique().tolist()
     notes = [f"The tuning budget differs between the runs: {some(budgets)}."] * (len(budgets) > 1)
@@ -476,7 +476,7 @@ def recommend(
     known = pd.DataFrame([[kind, *sizes]], columns=["kind", "classes", "rows a class", "features"])
     sized = ", ".join(f"{own:,.0f} {name}" for name, own in known.loc[0].drop("kind").items())
     texts = [f"This data: {kind}, {sized} (half of the rows learn)."]
-    for whole in _cells_by_task(paths, None, None, BASELINE)[0].values():
+    for whole in _cells_by_task(read_results(paths), None, None, BASELINE)[0].values():
         board = Leaderboard.of(whole[whole["learner"].isin({*learners, BASELINE})], BASELINE)
         by = f"{WORDS['advised'].get(board.task, task_title(board.task))} ({board.measure})"
         if reason := no_task(board.task):
