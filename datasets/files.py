@@ -216,7 +216,7 @@ def broken(what: str, hint: str = "it is truncated, corrupt or of another kind")
     """Report an error of a library about the content of a file as an error of the file."""
     try:
         yield
-    except (MemoryError, ArrayArchive.HoldsObjectsError):
+    except (ImportError, MemoryError, ArrayArchive.HoldsObjectsError):
         raise
     except Exception as error:  # libraries raise nearly anything for a damaged file
         raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error

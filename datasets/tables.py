@@ -37,6 +37,7 @@ from oasis_bench.datasets import delimited, files
 from oasis_bench.system import (
     UsageError,
     did_you_mean,
+    how_to_install,
     require_memory,
     require_packages,
     spelled,
@@ -267,8 +268,13 @@ def _typed_cells(path: Path) -> pd.DataFrame:
     require_memory(8 * held.num_rows * held.num_columns, "it", files.FEWER)
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
         raise UsageError(f"several columns are called {shown(twice[0])}: rename all but one")
-    with files.broken("Parquet"):
-        return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
+    try:
+        with files.broken("Parquet"):
+            return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
+    except ImportError as error:  # it is too old for pandas
+        raise UsageError(
+            f"a .parquet file needs a newer pyarrow: {how_to_install('parquet')}"
+        ) from error
 
 
 def _read_cells(path: Path, asked: Columns) -> Table:

@@ -24,6 +24,7 @@ from oasis_bench.system import (
     UsageError,
     encodable,
     error_line,
+    how_to_install,
     quoted,
     require_packages,
 )
@@ -103,7 +104,12 @@ def _csv(table: pd.DataFrame) -> bytes:
 def _parquet(table: pd.DataFrame) -> bytes:
     require_packages("a .parquet file", ["pyarrow"], "parquet")
     content = io.BytesIO()
-    table.to_parquet(content, engine="pyarrow", index=False)
+    try:
+        table.to_parquet(content, engine="pyarrow", index=False)
+    except ImportError as error:  # it is too old for pandas
+        raise UsageError(
+            f"a .parquet file needs a newer pyarrow: {how_to_install('parquet')}"
+        ) from error
     return content.getvalue()
 
 

@@ -377,6 +377,7 @@ def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
     assert set(experiments()) <= set(built_in_names())
     changed = {name for it in CHANGES for name in re.findall(r"[A-Z]\d+", it["claims"])}
     assert changed <= {claim.id for claim in CLAIMS}
+    assert all(claim.effects or claim.note for claim in CLAIMS)  # the note says why there is none
 
 
 LABEL = r"(?:'(.+?)'|(\w+(?:-\d)?))"

@@ -138,6 +138,15 @@ def test_what_is_given_replaces_the_settings_of_each_corpus(suite):
     assert changed(experiment, {}).one_for_each_value()["far"].partitions == 3
 
 
+def test_tasks_are_asked_of_the_corpora_that_ask_them():
+    suite = read_experiment("suite")
+    new = changed(suite, {"tasks": "unseen-classes"}).corpora
+    assert len(new) == 39
+    assert {"iris", "pendigits"}.isdisjoint(new)
+    # No corpus asks this one, so it is asked of all.
+    assert [*changed(suite, {"tasks": ("verification",)}).corpora] == [*suite.corpora]
+
+
 def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
     one = read_experiment(str(suite())).one_for_each_value()["near"]
     rows = pd.DataFrame({"protocol": 1, "code": package_hash(), "learner": ["Euclidean", "LDA"]})

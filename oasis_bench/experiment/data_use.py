@@ -230,7 +230,7 @@ def settle(
         if is_unread and is_changed(e, name):
             raise UsageError(
                 f"{spelled(name, getattr(e, name))} has no effect here: it is for {purpose}: "
-                f"leave it out, or add {spelled('split', 'stratified')}"
+                "leave it out" + f", or add {spelled('split', 'stratified')}" * (e.split is None)
             )
     numbers = (split.n_partitions(rows) for split in splits)
     most = min((n for n in numbers if n is not None), default=None)

@@ -172,9 +172,12 @@ def changed(
     changes |= {} if title is None else {"title": title}
     changes["each"] = {name: values for name, values in e.each.items() if name not in changes}
     own = changes.keys() & usual.keys()  # a corpus has no say in what is given
+    corpora = changes.get("corpora", e.corpora)
+    asked = {*usual["tasks"].held(changes.get("tasks", ()))}
+    fit = [name for name, table in corpora.items() if asked <= {*table.get("tasks", e.tasks)}]
     changes["corpora"] = {
-        name: {key: value for key, value in table.items() if key not in own}
-        for name, table in changes.get("corpora", e.corpora).items()
+        name: {key: value for key, value in corpora[name].items() if key not in own}
+        for name in fit or corpora
     }
     limits = {name: given[name] for name in LearnerSpec.LIMITS if name in given}
     return replace(e, **changes).limited(limits)
