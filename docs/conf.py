@@ -68,7 +68,7 @@ with chdir(DOCS):  # so that the page names the files by paths of the repository
     # All of these results as one file, for those who do not have the repository.
     files = sorted(Path("results", "suite").rglob("*.csv"))
     results = pd.concat(map(pd.read_csv, files))
-    results["seed"] = results["command"].str.extract(r"--seed (\d+)")[0].fillna(0).astype(int)
+    results["seed"] = results["command"].str.extract(r"--seed (\d+)")[0].fillna("0").astype(int)
     results.to_csv(Path("_extra", "suite.csv.gz"), index=False)
     results.to_parquet(Path("_extra", "suite.parquet"), index=False)
 html_extra_path = ["_extra"]

@@ -484,13 +484,17 @@ def make_splits(spec, folder):
 
 @cache
 def each_split(spec, folder):
-    """Return the error reductions of the metrics and of Euclidean in each split, if several."""
+    """Return the error reductions of the metrics and of Euclidean in each split, if several.
+
+    They are those of the data sets that all of these splits have.
+    """
     boards = in_each_split(compared, spec, folder)
     if len(boards) <= 2:  # one split, and all of them
         return None
-    whole = boards.pop("all splits")
-    saved = whole.saved[[*whole.metrics, "Euclidean"]]
-    return [board.saved.loc[saved.index, saved.columns] for board in boards.values()]
+    names = [*boards.pop("all splits").metrics, "Euclidean"]
+    saved = [board.saved for board in boards.values()]
+    whole = pd.concat(saved, axis=1, join="inner").index
+    return [own.loc[whole, names] for own in saved]
 
 
 NORMAL = 0.6745
@@ -815,9 +819,10 @@ def make_coverage(name, folder):
     ran = zip(every["command"].map(without_folder), every["file"], strict=True)
     commands = dict.fromkeys(it.removesuffix(f" --corpora {file}") for it, file in ran)
     days = days_of(every)
-    least = cells["planned"].sum().groupby("task").min().astype(int)
-    fewest = "" if least.min() == least.max() else f"{least.min()} to "
-    splits = f"{fewest}{plural(least.max(), 'random split')}"
+    of_task = cells["planned"].sum().groupby("task").min().astype(int)
+    splits = plural(of_task.min(), "random split")
+    if (more := of_task.get("unseen-classes", 0)) > of_task.min():
+        splits += f", and {more} of new classes"
     return (
         f"Measured so far: {every['learner'].nunique()} of {n_methods} methods on "
         f"{every['corpus'].nunique()} data sets, with {splits}. {plural(lost, 'pair')} of a "

@@ -20,7 +20,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import sparse
 
-from oasis_bench.analysis import LEVEL, Leaderboard, best_elsewhere, bootstrap_intervals, rule_gains
+from oasis_bench.analysis import (
+    LEVEL,
+    Leaderboard,
+    best_elsewhere,
+    bootstrap_intervals,
+    rule_gains,
+    tests_over_corpora,
+)
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports import figure_style as fs, figures
@@ -419,7 +426,8 @@ def _advice(board: Leaderboard, known: pd.DataFrame | None) -> tuple[str, str]:
     learned = saved.drop(columns=baseline)
     gain = best_elsewhere(learned) - saved[baseline]
     [(low, high)] = bootstrap_intervals(gain.to_frame(), "mean").to_numpy()
-    for_all = learned if low > 0 else saved[[baseline]]
+    is_gain = gain.mean() > 0 and max(tests_over_corpora(gain)) <= LEVEL
+    for_all = learned if is_gain else saved[[baseline]]
     best, why = _choice(board, for_all, saved, known)
     of_uses = pd.DataFrame({use: board.of_use(use)[best] for use in WORDS["uses"]}).dropna()
     use, why_use = _choice(board, of_uses, of_uses, known) if len(of_uses) else ("direct", "")

@@ -356,7 +356,7 @@ def test_data_on_which_no_learner_gains_is_left_as_it_is(recommended, tmp_path):
     status, out, err = recommended("--for", "digits")
     assert (status, err) == (0, "")
     assert "Known classes, retrieval (mAP): learn no metric: take Euclidean, used directly. " in out
-    assert "(mean of 12 data sets), which may be no gain." in out
+    assert "(mean of 12 data sets), which is not significant" in out
 
 
 def let_lda_gain_directly(folder):

@@ -217,6 +217,26 @@ def test_three_random_splits_are_compared_in_pairs(write_suite, tmp_path):
     )
 
 
+def test_splits_are_compared_on_the_data_sets_that_all_of_them_have(write_suite, tmp_path):
+    write_suite(tmp_path / "suite", [*FIRST, FIRST[1]])
+    write_suite(tmp_path / "suite" / "second-split", SECOND)
+    own = make_results.own_choice("retrieval mAP", tmp_path)
+    assert own.tolist() == pytest.approx([(0 + 0.1) / 2, (0.2 + 0.5) / 2])
+
+
+def test_the_coverage_counts_the_splits_of_new_classes_apart(tmp_path):
+    row = {"learner": "LDA", "dataset": "iris", "corpus": "iris", "name": "mAP", "planned": 1}
+    row |= {"partitions": 1, "started": "2026-11-30T01", "commit": "abc", "command": "run"}
+    of_task = {"retrieval": 2, "unseen-classes": 3}
+    for split in range(3):
+        folder = tmp_path / "suite" / str(split)
+        folder.mkdir(parents=True)
+        rows = [{**row, "task": task} for task, n in of_task.items() if split < n]
+        pd.DataFrame(rows).to_csv(folder / "iris.csv", index=False)
+    text = make_results.make_coverage("suite", tmp_path)
+    assert "1 of 26 methods on 1 data sets, with 2 random splits, and 3 of new classes." in text
+
+
 def test_values_by_a_rule_minus_those_of_one_answer_are_its_gain():
     rng = np.random.default_rng(5)
     names = [*(f"set {i}" for i in range(16)), "mnist", "keel optdigits", "many-classes pendigits"]
