@@ -932,7 +932,7 @@ def budget_values(name, folder):
     from oasis_bench.reports.leaderboard import boards_of
 
     files = {}
-    for path in sorted(folder.glob(f"{name}/*.csv")):
+    for path in sorted(folder.glob(f"{name}/**/*.csv")):
         files.setdefault(int(path.stem.rpartition("-")[2]), []).append(path)
     boards = {
         "all" if budget == 1000 else budget: next(boards_of(read_results(files[budget]))[0])

@@ -12,7 +12,7 @@ import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, ClassVar
 
@@ -252,7 +252,8 @@ def _error_reductions(
     of_baseline = cells["cell"].map(errors.xs(baseline, level="learner"))
     own = cells.get(of, math.nan) + 0 * cells["score"]  # nothing is of a learner without a result
     cells = cells.assign(saved=1 - (1 - own) / of_baseline)[of_baseline > 0]
-    found = cells.groupby(["corpus", "learner"])["saved"].agg(lambda own: own.mean(skipna=False))
+    of_pairs = cells.groupby(["corpus", "learner"])["saved"]
+    found = of_pairs.mean().where(of_pairs.count() == of_pairs.size())
     saved = found.unstack()[list(cells["learner"].unique())]
     stand_ins = saved.min(axis=1).clip(-1, -0.01)
     return saved.apply(lambda own: own.fillna(stand_ins)), saved.notna()
@@ -294,7 +295,7 @@ def bootstrap_intervals(
     ends = pd.DataFrame(math.nan, values.columns, ["low", "high"])
     if len(values) < Leaderboard.LEAST_CORPORA:
         return ends
-    counts = _resampled(domains_of(values.index))
+    counts = _resampled(tuple(domains_of(values.index)))
     for name, own in values.items():
         order = np.argsort(own.to_numpy(), kind="stable")
         ordered, times = own.to_numpy()[order], counts[:, order]
@@ -308,7 +309,8 @@ def bootstrap_intervals(
     return ends
 
 
-def _resampled(domains: Sequence[str]) -> npt.NDArray[np.int64]:
+@lru_cache(8)
+def _resampled(domains: tuple[str, ...]) -> npt.NDArray[np.int64]:
     """Return how often each corpus is in each resample (`RESAMPLES`, n_corpora)."""
     rng, of_corpora = np.random.default_rng(0), np.array(domains)
     names = np.unique(of_corpora)
