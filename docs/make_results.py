@@ -78,6 +78,7 @@ PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv
 MARKED = re.compile(r"(<!-- ([a-z ]+): (.*?) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 FACTS = {
+    "directly": ("directly", "direct", 1),
     "fit": ("fit, s", "fit_seconds", 1),
     "fit CPU": ("fit, CPU s", "fit_cpu_seconds", 1),
     "tuning": ("tuning, s", "tuning_seconds", 1),
@@ -98,6 +99,8 @@ def fact_cell(row, fact):
     value = row[column]
     if isinstance(value, str) or pd.isna(value):
         return value if isinstance(value, str) else "-"
+    if fact == "directly":
+        return f"{value:.3f}"
     if fact == "partitions" and value < row["planned"]:
         return f"{value} of {row['planned']}"
     ends = [row[f"{column}{end}"] for end in ("_min", "_max") if f"{column}{end}" in row]
