@@ -118,6 +118,8 @@ def test_only_named_corpora_are_run(suite, tmp_path, capsys):
     assert list(results(tmp_path / "out")) == ["far"]
     assert main([*command, "--corpora", "fat"]) == 2
     assert "unknown corpus 'fat': did you mean 'far'?" in capsys.readouterr().err
+    run = oasis_bench.run(experiment=suite(), corpora="far", output=tmp_path / "python")
+    assert [*run] == list(results(tmp_path / "python")) == ["far"]
     assert main(["run", "--corpora", "far", "--quick"]) == 2
     assert "--corpora is for a suite" in capsys.readouterr().err
 

@@ -29,6 +29,7 @@ from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
     changed,
+    on_corpora,
     read_experiment,
 )
 from oasis_bench.notebook.result import RunResult
@@ -57,6 +58,7 @@ def run(
     learners: Any = None,
     *,
     experiment: str | Path = "default",
+    corpora: str | Sequence[str] = (),
     quick: bool = False,
     dataset_options: Mapping[str, Any] | None = None,
     output: str | Path | None = None,
@@ -86,6 +88,8 @@ def run(
         steps.  Default: the learners of the experiment.
     experiment : str or Path, default 'default'
         A built-in experiment or a TOML file.  The other arguments override it.
+    corpora : str or sequence of str, default ()
+        The corpora of a suite to run.  Default: all of them.
     quick : bool, default False
         Give a first answer in some seconds, with these defaults: one class subset, 2 partitions,
         2 inner folds, 4 candidates, at most 64000 steps and no learning curves.
@@ -144,6 +148,8 @@ def run(
     'report.html'
     """
     plan = read_experiment(str(experiment))
+    if corpora:
+        plan = on_corpora(plan, [corpora] if isinstance(corpora, str) else list(corpora))
     settings, of_data = _settings_and_options(others, dataset_options)
     files = [Path(path) for path in plugin_files]
     specs = None
