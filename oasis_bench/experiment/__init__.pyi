@@ -8,7 +8,6 @@ from .file import (
     changed as changed,
     on_corpora as on_corpora,
     read_experiment as read_experiment,
-    tasks_by_option as tasks_by_option,
 )
 from .identity import (
     package_hash as package_hash,

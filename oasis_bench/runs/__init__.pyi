@@ -7,7 +7,7 @@ from .run import (
     resume_experiment as resume_experiment,
     run_experiment as run_experiment,
 )
-from .schema import RunFacts as RunFacts, SplitSource as SplitSource, TaskSource as TaskSource
+from .schema import RunFacts as RunFacts
 from .several import (
     go_on as go_on,
     go_on_or_leave_out as go_on_or_leave_out,

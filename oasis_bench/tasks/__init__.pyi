@@ -2,10 +2,9 @@ from .chance import average_precision_of_chance as average_precision_of_chance
 from .classification import (
     vote as vote,
 )
-from .judged_tasks import PRECISION as PRECISION, human_level as human_level
+from .judged_tasks import human_level as human_level
 from .ranking import (
     Numbers as Numbers,
-    Similarity as Similarity,
     as_items as as_items,
     block_size as block_size,
     kernel_ready as kernel_ready,
@@ -30,11 +29,9 @@ from .split import (
     SeenClassesSplit as SeenClassesSplit,
     Split as Split,
     draw_partition as draw_partition,
-    too_few_classes as too_few_classes,
 )
 from .task import (
     Evaluation as Evaluation,
-    Measurement as Measurement,
     Task as Task,
     Truth as Truth,
 )
