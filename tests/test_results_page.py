@@ -288,3 +288,9 @@ def test_a_committed_result_is_of_the_suite_and_agrees_with_itself(file):
     assert replaced["mean"].to_numpy() == pytest.approx(replaced["baseline"].to_numpy(), abs=1e-4)
     alone = rows[(weight == 1) & (rows["use"] == "direct")]
     assert alone["mean"].equals(alone["as_learned"])
+
+
+def test_no_published_row_names_a_folder_of_a_machine():
+    for file in (DOCS / "results").rglob("*.csv"):
+        commands = pd.read_csv(file, usecols=["command"])["command"]
+        assert not commands.str.contains(r"[ =]/").any(), file
