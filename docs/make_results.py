@@ -486,7 +486,7 @@ def make_splits(spec, folder):
 
 
 @cache
-def each_split(spec, folder):
+def reductions_by_split(spec, folder):
     """Return the error reductions of the metrics and of Euclidean in each split, if several.
 
     They are those of the data sets that all of these splits have.
@@ -510,7 +510,7 @@ def make_noise(specs, folder):
     head += ["rank correlation on one data set", "rank correlation of the means"]
     lines = [head, ["---"] * len(head)]
     for spec in specs.split(";"):
-        if (splits := each_split(spec.strip(), folder)) is None:
+        if (splits := reductions_by_split(spec.strip(), folder)) is None:
             return NOTHING_YET
         metrics = [own.drop(columns="Euclidean") for own in splits]
         added = [own.sub(it["Euclidean"], axis=0) for own, it in zip(metrics, splits, strict=True)]
@@ -535,7 +535,7 @@ def own_choice(spec, folder):
 
     It is the mean over all pairs of splits, in both orders.
     """
-    if (splits := each_split(spec, folder)) is None:
+    if (splits := reductions_by_split(spec, folder)) is None:
         return None
     gains = []
     for one, other in permutations(splits, 2):

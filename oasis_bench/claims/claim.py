@@ -40,7 +40,6 @@ WORDS = {COST: "CPU seconds of a fit", "n_features": "features"}
 WEB_SCALE = "web-scale"
 """The command whose records decide a claim; the verb `paper` does not run it."""
 
-
 SATURATED = 35_000
 """Steps after which test precision is said to be saturated on ten classes (JMLR figure 5)."""
 

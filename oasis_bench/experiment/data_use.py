@@ -211,8 +211,10 @@ def _class_number(name: str, class_names: Sequence[str]) -> int | None:
 
 def is_changed(e: Experiment, name: str) -> bool:
     """Tell whether a setting is neither as usual nor as in the built-in experiment of `e`."""
-    usual = [getattr(read_experiment(e.built_in or "default"), name), e.settings()[name].default]
-    return getattr(e, name) not in usual
+    value = getattr(e, name)
+    if value == e.settings()[name].default:
+        return False
+    return e.built_in is None or value != getattr(read_experiment(e.built_in), name)
 
 
 def settle(

@@ -150,7 +150,7 @@ def changed(
     An option of the data set may set the task (`TASK_OF_OPTION`).  A `budget` or `memory` in
     `given` is for all learners.  With `quick`, settings that are not given are those of a quick
     run.  `params` are hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to
-    search.
+    search.  Of a suite, the corpora are left out that do not ask the given tasks, if others do.
     """
     e, usual = experiment, Experiment.settings()
     changes = _quick(e) if quick else {}
@@ -174,10 +174,10 @@ def changed(
     own = changes.keys() & usual.keys()  # a corpus has no say in what is given
     corpora = changes.get("corpora", e.corpora)
     asked = {*usual["tasks"].held(changes.get("tasks", ()))}
-    fit = [name for name, table in corpora.items() if asked <= {*table.get("tasks", e.tasks)}]
+    asking = [name for name, table in corpora.items() if asked <= {*table.get("tasks", e.tasks)}]
     changes["corpora"] = {
         name: {key: value for key, value in corpora[name].items() if key not in own}
-        for name in fit or corpora
+        for name in asking or corpora
     }
     limits = {name: given[name] for name in LearnerSpec.LIMITS if name in given}
     return replace(e, **changes).limited(limits)
