@@ -7,9 +7,10 @@ import os
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -126,12 +127,30 @@ def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str,
     }
 
 
-def retrieved(view: RunView) -> tuple[dict[int, dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+class Picture(NamedTuple):
+    """An item that the page shows."""
+
+    row: int
+    caption: str  # its class or words
+    uri: str | None  # that of its thumbnail
+
+    @property
+    def key(self) -> str:
+        """Its class in the page's style sheet."""
+        return f"p{self.row}"
+
+
+class Query(NamedTuple):
+    """A query, and for each learner what it found, best first, each with whether it is a hit."""
+
+    picture: Picture
+    found: Mapping[str, Sequence[tuple[Picture, bool]]]
+
+
+def retrieved(view: RunView) -> tuple[dict[int, Picture], dict[str, list[Query]]]:
     """Return pictures by row, and the queries of each subset with any (JMLR 2010, tables 2 and 3).
 
-    A picture has its key in the page's style sheet, row, caption (its class or words) and uri, that
-    of its thumbnail or None.  A query has a picture, and what each learner found, best first, with
-    its hits.  The first query of each class comes before any second one.
+    The first query of each class comes before any second one.
     """
     rows = view.retrievals
     rows = rows[rows["rank"] <= SHOWN_RANKS].sort_values("rank")
@@ -150,22 +169,20 @@ def retrieved(view: RunView) -> tuple[dict[int, dict[str, Any]], dict[str, list[
                 for learner in view.learners
                 if len(lines := of_query[of_query["learner"] == learner])
             }
-            place = of_class[picture["caption"]]
-            own.append({"picture": picture, "found": found, "place": place})
-            of_class[picture["caption"]] += 1
+            own.append((of_class[picture.caption], Query(picture, found)))
+            of_class[picture.caption] += 1
         if own:
-            queries[subset] = sorted(own, key=itemgetter("place"))
+            queries[subset] = [query for _, query in sorted(own, key=itemgetter(0))]
     return shown, queries
 
 
-def _picture(kept: pd.DataFrame, row: int) -> dict[str, Any]:
-    picture = {"key": f"p{row}", "row": row, "caption": f"row {row}", "uri": None}
-    if row in kept.index:  # some data sets have no pictures
-        own: Any = kept.loc[row]
-        thumbnail = own["thumbnail"]
-        uri = None if thumbnail is None else data_uri(thumbnail, "image/jpeg")
-        picture |= {"caption": own["caption"], "uri": uri}
-    return picture
+def _picture(kept: pd.DataFrame, row: int) -> Picture:
+    if row not in kept.index:  # some data sets have no pictures
+        return Picture(row, f"row {row}", None)
+    own: Any = kept.loc[row]
+    thumbnail = own["thumbnail"]
+    uri = None if thumbnail is None else data_uri(thumbnail, "image/jpeg")
+    return Picture(row, own["caption"], uri)
 
 
 def references(citation: str) -> dict[str, str]:
