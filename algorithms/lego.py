@@ -61,11 +61,11 @@ class LEGO(TripletLearner, MahalanobisLearner):
     frequent, and a step uses as many rows as one of OASIS.
 
     A step costs 3 d^2 + 128 d multiplications and additions, also for sparse rows.  Steps are
-    computed in blocks of 64 pairs, with two passes over A for each block.  If the triplets of a
-    call have n <= d/2 different rows, and are at least 2 n, the steps are computed in the span of
-    the differences of these rows.  A step then costs 3 n^2 + 128 n, and the call about 4 n d^2
-    once.  This changes A, and whether a pair has a loss, only by rounding.  A has d^2 float64
-    numbers, whatever the precision of the rows.
+    computed in blocks of 64 pairs, with two passes over A for each block.  If the m triplets of a
+    call have n different rows, and 2 n d^2 <= m (d^2 - n^2), the steps are computed in the span of
+    the differences of these rows, because this is faster.  A step then costs 3 n^2 + 128 n, and the
+    call about 6 n d^2 once.  This changes A, and whether a pair has a loss, only by rounding.  A
+    has d^2 float64 numbers, whatever the precision of the rows.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class LEGO(TripletLearner, MahalanobisLearner):
     name: ClassVar = "LEGO"
     summary: ClassVar = "online LogDet steps on pairs, a Mahalanobis distance"
     citation: ClassVar = "Jain, Kulis, Dhillon & Grauman, NIPS 21 (2008)"
-    cost: ClassVar = "time d^2 a step (n^2 if 2 n <= d), d^3 at the end, memory 5 d^2"
+    cost: ClassVar = "time d^2 a step (n^2 of n < d rows), d^3 at the end, memory 5 d^2"
     takes_pairs: ClassVar = True
     # .08 is the best of the paper's .02 to .32 (JMLR 2010, 5.3.2): factors of 4, up by three (5.12
     # was tuned on two of three folds of iris), and down by two, then by 16 (.00125 was tuned in 12
@@ -184,7 +184,8 @@ class LEGO(TripletLearner, MahalanobisLearner):
         is_used = np.zeros(X.shape[0], bool)
         is_used[triplets] = True
         numbers = np.flatnonzero(is_used)
-        if 2 * len(numbers) > min(X.shape[1], len(triplets)):
+        n, d, m = len(numbers), X.shape[1], len(triplets)
+        if 2 * n * d**2 > m * (d**2 - n**2):
             return self._take(X, triplets, W)
         rows = differences(X, numbers, np.full_like(numbers, numbers[0]))
         basis, rows = basis_and_coordinates(rows)
