@@ -340,6 +340,9 @@ def test_far_from_zero_the_baseline_keeps_its_digits():
     far = baseline_scores(X[:4] + 1e8, X + 1e8)
     exact = baseline(X[:4] + 1e8, X + 1e8)  # cdist takes differences
     np.testing.assert_allclose(far, exact, rtol=1e-12)
+    whole = np.array([[0, 2], [1, 5], [3, 3]])
+    far = baseline_scores(whole + 10**8, whole + 10**8)
+    np.testing.assert_allclose(far, baseline(whole, whole))
 
 
 def test_a_blend_that_is_no_blend_is_refused(tmp_path):

@@ -167,7 +167,8 @@ def without_offset(X: Any, middle: FloatArray | None = None) -> Any:
     if middle is None:
         return X
     rows = X.toarray() if is_sparse(X) else X
-    return np.subtract(rows, middle, out=np.empty_like(rows), casting="same_kind")
+    out = np.empty_like(rows, dtype=np.result_type(rows, np.float32))  # whole numbers as float64
+    return np.subtract(rows, middle, out=out, casting="same_kind")
 
 
 def _numbers(X: Any) -> FloatArray | None:
