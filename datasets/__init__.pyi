@@ -25,5 +25,4 @@ from .table_file import (
 )
 from .web_scale import (
     WebScale as WebScale,
-    prepare_web_scale as prepare_web_scale,
 )

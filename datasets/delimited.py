@@ -152,13 +152,28 @@ class Layout:
 
     def read(self, **options: Any) -> pd.DataFrame:
         """Read cells with `pandas.read_csv`; by default cells that `MISSING` lists are NaN."""
-        return csv_cells(
-            self.path,
-            sep=self.separator,
-            encoding=self.encoding,
-            skiprows=self.first - 1,
-            **options,
-        )
+        import pandas as pd
+
+        if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+            options["float_precision"] = "round_trip"  # exact to the last bit, as newer pandas is
+        with (
+            broken(
+                "CSV",
+                "give a line of names, equally many fields in each line, and close each quote",
+            ),
+            warnings.catch_warnings(action="error", category=pd.errors.ParserWarning),
+        ):
+            found: pd.DataFrame = pd.read_csv(
+                self.path,
+                sep=self.separator,
+                encoding=self.encoding,
+                skiprows=self.first - 1,
+                index_col=False,
+                skipinitialspace=True,
+                keep_default_na=False,
+                **{"na_values": MISSING, **options},
+            )
+            return found
 
     def read_cells(self, texts: Collection[int], only: Collection[int] | None = None) -> Cells:
         """Read columns, all or `only` some, by their places.
@@ -413,29 +428,6 @@ def _has_signs(column: pd.Series[Any], separator: str) -> bool:
     return bool(
         ((sizes >= 1) & (sizes < 1000)).all() and np.allclose(sizes * 1000, np.rint(sizes * 1000))
     )
-
-
-def csv_cells(path: Path, **options: Any) -> pd.DataFrame:
-    """Read cells with `pandas.read_csv`; by default cells that `MISSING` lists are NaN."""
-    import pandas as pd
-
-    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-        options["float_precision"] = "round_trip"  # exact to the last bit, as newer pandas is
-    options.setdefault("encoding", encoding_of(path))
-    with (
-        broken(
-            "CSV", "give a line of names, equally many fields in each line, and close each quote"
-        ),
-        warnings.catch_warnings(action="error", category=pd.errors.ParserWarning),
-    ):
-        found: pd.DataFrame = pd.read_csv(
-            path,
-            index_col=False,
-            skipinitialspace=True,
-            keep_default_na=False,
-            **{"na_values": MISSING, **options},
-        )
-        return found
 
 
 def row_pairs(path: Path, names: Sequence[str]) -> Ratings:

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from oasis_bench.data import FloatArray, LabelledRows, Pixels
-from oasis_bench.datasets.picture_files import check_side
+from oasis_bench.datasets.picture_files import check_count
 from oasis_bench.plugins import Dataset, Fields
 from oasis_bench.system import Progress, no_progress
 
@@ -37,7 +37,7 @@ class Digits(Fields, Dataset):
     pixels: int | None = None
 
     def __post_init__(self) -> None:
-        check_side(self.pixels)
+        check_count("pixels", self.pixels)
 
     def location(self) -> str | None:
         """Return where the data is on this machine."""

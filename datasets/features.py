@@ -7,7 +7,6 @@ threads that wait for each other take ten times as long.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import re
@@ -27,18 +26,27 @@ from sklearn.preprocessing import normalize
 
 from oasis_bench.data import FloatArray, Patches
 from oasis_bench.datasets import picture_files
-from oasis_bench.datasets.files import listed, load_array, open_npz, reason_of, refuse_empty
-from oasis_bench.datasets.hand_made import HAND_MADE, Teachers, check_packages, hand_made_rows
+from oasis_bench.datasets.files import (
+    listed,
+    load_array,
+    named_in_errors,
+    open_npz,
+    reason_of,
+    refuse_empty,
+)
+from oasis_bench.datasets.hand_made import EXTRA, HAND_MADE, HISTOGRAMS, Teachers, hand_made_rows
 from oasis_bench.datasets.picture_files import Fault, Parts, Picture, PictureRows
 from oasis_bench.system import (
     THREAD_VARIABLES,
     Progress,
     UsageError,
     check_value,
+    did_you_mean,
     die_with_parent,
     how_to_install,
     n_cores,
     quoted,
+    require_packages,
     slices,
     unknown_name,
 )
@@ -69,7 +77,8 @@ def asked_features(option: str, own: str | None = None) -> Kinds:
             network_versions(name)
             kinds[name] = partial(network_rows, name)
         elif name in HAND_MADE:
-            check_packages(name)
+            if name != HISTOGRAMS:
+                require_packages(f"features = {name}", EXTRA, "handmade")
             kinds[name] = partial(hand_made_rows, name)
         else:
             networks = (LITE0, LITE0_LAYERS, f"{TIMM}NAME")
@@ -123,7 +132,7 @@ def file_rows(
     picture are ignored.
     """
     paths = [picture.path for picture in pictures]
-    try:
+    with named_in_errors(f"features {path}"):
         refuse_empty(path)
         with open_npz(path) as file:
             X, names = _arrays(file)
@@ -139,8 +148,6 @@ def file_rows(
                 f"the features of {len(unusable)} images are not finite in float32, such as "
                 f"those of {str(paths[unusable[0]])!r}: compute them again"
             )
-    except (UsageError, MemoryError, OSError) as error:
-        raise UsageError(f"features {path}: {reason_of(error)}") from error
     remark = f"features: {rows.shape[1]} numbers an image, read from {path.name}"
     return PictureRows(rows, list(range(len(paths))), [], (remark,))
 
@@ -393,11 +400,8 @@ def sees_gpu() -> bool:
 
 
 @lru_cache(maxsize=1)
-def load(option: str, classifier: bool = False) -> Loaded:
-    """Load a network and what it was trained with: size, filter, crop, mean and deviation.
-
-    With its `classifier`, it gives the scores of its classes in place of pooled features.
-    """
+def load(option: str) -> Loaded:
+    """Load a network and what it was trained with: size, filter, crop, mean and deviation."""
     import torch
 
     torch.set_num_threads(1)
@@ -405,7 +409,7 @@ def load(option: str, classifier: bool = False) -> Loaded:
     if not option.startswith(TIMM):
         from oasis_bench.datasets import efficientnet_lite0 as lite0
 
-        network, transform = lite0.efficientnet_lite0(classifier), lite0.prepared
+        network, transform = lite0.efficientnet_lite0(classifier=False), lite0.prepared
         if option == LITE0_LAYERS:
             network, transform = lite0.Layers(network), lite0.as_square
         about = f"EfficientNet-Lite0, trained on {IMAGENET}"
@@ -415,8 +419,7 @@ def load(option: str, classifier: bool = False) -> Loaded:
 
         network, about = _of_timm(option.removeprefix(TIMM))
         config = resolve_data_config({}, model=network)
-        if not classifier:
-            network.reset_classifier(0)
+        network.reset_classifier(0)
         transform = create_transform(**config, is_training=False)
         side = max(config["input_size"][1:])
     network.eval()
@@ -430,11 +433,9 @@ def _of_timm(name: str) -> tuple[Any, str]:
 
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # the error says it all
     if not timm.is_model(name):
-        near = difflib.get_close_matches(name, timm.list_models(), n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
-            f"features timm:{quoted(name)}: {hint}timm.list_pretrained() of timm "
-            f"{timm.__version__} names its networks"
+            f"features timm:{quoted(name)}: {did_you_mean(name, timm.list_models())}"
+            f"timm.list_pretrained() of timm {timm.__version__} names its networks"
         )
     try:
         network = timm.create_model(name, pretrained=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import posixpath
 import shutil
 import tarfile
 import time
@@ -24,7 +23,6 @@ from reprlib import repr as shown
 from ssl import SSLError
 from typing import Any, TypeAlias
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import numpy as np
@@ -343,32 +341,31 @@ def _receive(url: str, part: Path, what: str, progress: Progress) -> None:
 class Archive:
     """A data set's archive on the network: tar, tar.gz or zip.
 
-    `folder` is the name of the data set's folder, in `OASIS_BENCH_DATA` and in the cache folder.
-    `top` is the folder in the archive that becomes it, or '' for the whole archive.  `inner` is an
-    archive in the archive that has the data.  `checksum` is the same as for `fetch`.
+    `top` is the folder in the archive that becomes the data set's folder, or '' for the whole
+    archive.  `inner` is an archive in the archive that has the data.  `checksum` is the same as for
+    `fetch`.
     """
 
     url: str
     checksum: str
-    folder: str
     top: str = ""
     inner: str | None = None
 
     @property
     def file_name(self) -> str:
         """The name of the archive's file."""
-        return posixpath.basename(urlsplit(self.url).path)
+        return Path(self.url).name
 
 
-def locate(archive: Archive, progress: Progress = no_progress) -> Path:
-    """Return the folder of a data set; download and unpack its archive if the folder is missing.
+def locate(name: str, archive: Archive, progress: Progress = no_progress) -> Path:
+    """Return the folder `name` of a data set; download and unpack its archive if it is missing.
 
     The folder in `OASIS_BENCH_DATA` is used if it exists, and otherwise the one in the cache
     folder.  The latter is unpacked from the archive in ``archives`` of one of these places.  If
     both lack the archive, it is downloaded to ``archives`` of the cache folder.  If several
     processes need the folder, one makes it and the others wait.
     """
-    folder = dataset_folder(archive.folder)
+    folder = dataset_folder(name)
     if folder.is_dir():
         return folder
     own = data_folder("archives")

@@ -6,11 +6,9 @@ and textons, which need a codebook that is learned from other pictures.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -21,7 +19,7 @@ from oasis_bench.datasets import patches, picture_files, visterms
 from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.datasets.patches import unit_length
 from oasis_bench.datasets.picture_files import Parts, Picture, PictureRows
-from oasis_bench.system import Progress, UsageError, cache_home, how_to_install
+from oasis_bench.system import Progress, UsageError, cache_home
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -107,9 +105,8 @@ def pattern_histograms(image: Image) -> Vector:
 
     Ahonen, Hadid & Pietikainen, ECCV 2004.
     """
-    return np.sqrt(
-        cell_counts(visterms.lbp_codes(np.asarray(image.convert("L"))), visterms.N_PATTERNS, 4)
-    )
+    codes = visterms.lbp_codes(np.asarray(image.convert("L")))
+    return np.sqrt(visterms.histograms(codes, SIDE // 4, visterms.N_PATTERNS)).ravel()
 
 
 def wavelet_signature(image: Image) -> Vector:
@@ -130,17 +127,6 @@ def wavelet_signature(image: Image) -> Vector:
         signs[0] = mean
         signature.append(signs)
     return np.concatenate(signature)
-
-
-def cell_counts(codes: npt.NDArray[np.integer], n_codes: int, n_cells: int) -> Vector:
-    """Count the codes (side, side), below `n_codes`, in each of `n_cells` x `n_cells` cells.
-
-    `n_cells` divides the side.  Cells follow each other row by row: (n_cells * n_cells * n_codes,).
-    """
-    place = np.arange(len(codes)) * n_cells // len(codes)
-    cells = place[:, None] * n_cells + place
-    counts = np.bincount((cells * n_codes + codes).ravel(), minlength=n_cells**2 * n_codes)
-    return counts.astype(np.float64)
 
 
 def _haar(n: int) -> npt.NDArray[np.float64]:
@@ -190,13 +176,13 @@ def texton_responses(image: Image) -> Descriptors:
 
 def learn_words(descriptors: Descriptors) -> Arrays:
     """Learn the words of SIFT (1000, 128) by k-means."""
-    return {"centres": _centres(descriptors, N_WORDS)}
+    return {"centres": visterms.learn_centres(descriptors, N_WORDS)}
 
 
 def learn_textons(responses: Descriptors) -> Arrays:
     """Learn textons (256, 17) by k-means of responses divided by their deviation."""
     scale = responses.std(axis=0)
-    return {"scale": scale, "centres": _centres(responses / scale, N_TEXTONS)}
+    return {"scale": scale, "centres": visterms.learn_centres(responses / scale, N_TEXTONS)}
 
 
 def learn_gaussians(descriptors: Descriptors) -> Arrays:
@@ -248,18 +234,12 @@ def texton_pyramid(responses: Descriptors, codebook: Arrays) -> Vector:
     scaled = (responses / codebook["scale"]).astype(np.float32, copy=False)
     textons = visterms.nearest_centres(scaled, codebook["centres"])
     codes = textons.reshape(SIDE // 2, SIDE // 2)
-    return np.concatenate([cell_counts(codes, N_TEXTONS, n) > 0 for n in (1, 2, 4)]).astype(float)
+    cells = [visterms.histograms(codes, len(codes) // n, N_TEXTONS).ravel() for n in (1, 2, 4)]
+    return (np.concatenate(cells) > 0).astype(float)
 
 
-def _centres(rows: Descriptors, n_centres: int) -> Descriptors:
-    from sklearn.cluster import MiniBatchKMeans
-
-    means = MiniBatchKMeans(n_centres, batch_size=4096, n_init=1, random_state=0).fit(rows)
-    return np.asarray(means.cluster_centers_, np.float32)
-
-
-EXTRA = {"skimage": "scikit-image", "cv2": "opencv-python-headless"}
-"""The modules and packages of the extra `handmade`, which decide the features."""
+EXTRA = ("skimage", "cv2")
+"""The modules of the extra `handmade`, which decide the features."""
 
 TEACHING, SAMPLED = 1000, 200_000
 """Pictures that teach a codebook, at most, and the descriptors of them that are drawn."""
@@ -287,16 +267,6 @@ WORDS = {
 
 HAND_MADE = (*WHOLE, *WORDS)
 """The hand-made features by name; all but the first are of Wang et al., CVPR 2014, section 6.4."""
-
-
-def check_packages(option: str) -> None:
-    """Raise UsageError if a package is missing that the features of this name need."""
-    for module, package in EXTRA.items():
-        if option != HISTOGRAMS and find_spec(module) is None:
-            raise UsageError(
-                f"features = {option}: the package {package} is missing: "
-                + how_to_install("handmade")
-            )
 
 
 def hand_made_rows(
@@ -349,8 +319,8 @@ def _codebook(
 
     def sample(content: str) -> Descriptors:
         found = describe(_square(option, contents[content]))
-        seed = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8])
-        return np.random.default_rng(seed).permutation(found)[: SAMPLED // len(drawn) + 1]
+        rng = np.random.default_rng(picture_files.number_of(content))
+        return rng.permutation(found)[: SAMPLED // len(drawn) + 1]
 
     def learn() -> Arrays:
         samples, _ = picture_files.in_threads(

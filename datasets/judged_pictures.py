@@ -13,18 +13,16 @@ import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.datasets import picture_files
-from oasis_bench.datasets.delimited import csv_cells
+from oasis_bench.datasets.delimited import layout_of
 from oasis_bench.datasets.features import asked_features, feature_rows
 from oasis_bench.datasets.files import dataset_folder, named_in_errors
 from oasis_bench.datasets.hand_made import HISTOGRAMS
-from oasis_bench.datasets.pictures import teachers_of, warn
+from oasis_bench.datasets.pictures import ImageDataset, teachers_of, warn
 from oasis_bench.plugins import Dataset, Fields
-from oasis_bench.system import Progress, UsageError, check_value, no_progress
+from oasis_bench.system import Progress, UsageError, no_progress
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
-
-CODEBOOK_SOURCE = "caltech101"
 
 VOTES = ("votes_positive", "votes_negative")
 
@@ -39,8 +37,9 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
 
     Class attributes
     ----------------
-    folder, table : str
-        The folder, in `OASIS_BENCH_DATA` or in the cache folder, and the CSV file in it.
+    table : str
+        The CSV file in the folder that has the name of the data set, in `OASIS_BENCH_DATA` or in
+        the cache folder.
     columns : tuple of str
         The columns that the table must have.
     meanings : mapping of str to str
@@ -62,7 +61,6 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
 
     items = "images"
     gives = ("rows", "pixels", "patches")
-    folder: ClassVar[str]
     table: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
     meanings: ClassVar[Mapping[str, str]] = {}
@@ -73,9 +71,8 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
     max_triplets: int | None = None
 
     def __post_init__(self) -> None:
-        picture_files.check_side(self.pixels)
-        if self.max_triplets is not None:
-            check_value("max_triplets", self.max_triplets, int, least=1)
+        picture_files.check_count("pixels", self.pixels)
+        picture_files.check_count("max_triplets", self.max_triplets)
         self.asked_features = asked_features(self.features)
 
     @property
@@ -93,7 +90,7 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
 
     def _places(self) -> tuple[Path, Path]:
         """Return the path of the table, and the folder that names of pictures are below."""
-        folder = dataset_folder(self.folder)
+        folder = dataset_folder(self.name)
         return folder / self.table, folder / self.home_of_pictures
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
@@ -104,7 +101,8 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
             names, y, class_names, triplets, left_out = judged_by_name(cells[: self.max_triplets])
         images = tuple(folder / name for name in names)
         pictures = picture_files.hashed_pictures(images, progress)
-        teachers = partial(teachers_of, CODEBOOK_SOURCE, self.name, pictures, progress, warn)
+        source = ImageDataset.codebook_source
+        teachers = partial(teachers_of, source, self.name, pictures, progress, warn)
         rows = feature_rows(self.asked_features, pictures, progress, teachers)
         picture_files.refuse_left_out(rows.left_out)
         return LabelledRows(
@@ -119,7 +117,7 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
     def _cells(self, path: Path) -> pd.DataFrame:
         if not path.is_file():
             raise UsageError(f"there is no such file: {self.home}")
-        cells = csv_cells(path, dtype=str, na_filter=False)
+        cells = layout_of(path, header="1").read(dtype=str, na_filter=False)
         if missing := [name for name in self.columns if name not in cells]:
             raise UsageError(
                 f"there is no column {missing[0]}: {', '.join(self.columns)} are needed"
@@ -177,7 +175,7 @@ def judged_by_name(
 def numbered(values: pd.DataFrame) -> tuple[list[str], Numbers]:
     """Return the different texts in a table in order, and the number of each cell's text."""
     names, numbers = np.unique(values.to_numpy(str), return_inverse=True)
-    return names.tolist(), numbers.reshape(values.shape).astype(np.int64)
+    return names.tolist(), numbers.astype(np.int64)
 
 
 class SimilarityTriplets(JudgedPictures):
@@ -199,7 +197,6 @@ class SimilarityTriplets(JudgedPictures):
     )
     licence = "not stated; the pictures were found on the web and belong to their owners"
     home = "put triplets.csv and images/ of the release into $OASIS_BENCH_DATA/similarity-triplets"
-    folder = "similarity-triplets"
     table = "triplets.csv"
     columns = ("text_query", "query", "positive", "negative")
 
@@ -225,7 +222,6 @@ class MaterialAppearance(JudgedPictures):
     home = (
         "put judgements.csv and images/ of the release into $OASIS_BENCH_DATA/material-appearance"
     )
-    folder = "material-appearance"
     table = "judgements.csv"
     columns = ("reference", "a", "b", "votes_a", "votes_b")
     meanings: ClassVar[Mapping[str, str]] = dict(
@@ -257,7 +253,6 @@ class OwnTriplets(JudgedPictures):
     citation = "none"
     licence = "not known: the pictures are yours"
     home = "--dataset PATH.csv, which has the columns query, positive and negative"
-    folder = ""
     table = "triplets.csv"
     columns = ("query", "positive", "negative")
 

@@ -6,10 +6,10 @@ the farther from it.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +25,8 @@ from oasis_bench.system import (
     Progress,
     UsageError,
     check_value,
-    how_to_install,
     require_memory,
+    require_packages,
     slices,
     unknown_name,
 )
@@ -192,9 +192,9 @@ def points_of(crests: FloatArray, n_points: int, seed: str) -> Places:
     y, x = np.nonzero(crests > LEAST_EDGE)
     if not len(x):
         raise picture_files.UnusableImageError("it has no edges, where patches are centred")
-    number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8])
+    rng = np.random.default_rng(picture_files.number_of(seed))
     # The smallest of exponential keys are a draw by weight (Efraimidis & Spirakis, 2006).
-    keys = np.random.default_rng(number).exponential(size=len(x)) / crests[y, x]
+    keys = rng.exponential(size=len(x)) / crests[y, x]
     drawn = np.argsort(keys, kind="stable")
     return _spaced(np.stack([x[drawn], y[drawn]], axis=1), n_points)
 
@@ -245,22 +245,12 @@ def _cells(values: npt.NDArray[np.floating], n: int) -> npt.NDArray[np.intp]:
 
 def sift(pixels: FloatArray, places: Places) -> Descriptors:
     """Describe the upright patches of 84 x 84 pixels by SIFT: (n, 128), each of unit length."""
-    cv2 = _opencv()
+    cv2: Any = import_module("cv2")  # its stubs lack SIFT
     grey = cv2.cvtColor(np.rint(pixels * 255).astype(np.uint8), cv2.COLOR_RGB2GRAY)
     # SIFT's 4 x 4 cells are 6 times as wide as the size of a keypoint.
     keypoints = [cv2.KeyPoint(float(x), float(y), RADIUS / 3, 0.0) for x, y in places]
     _, descriptors = cv2.SIFT_create().compute(grey, keypoints)
     return unit_length(descriptors)
-
-
-def _opencv() -> Any:
-    try:
-        import cv2
-    except ImportError as error:
-        raise UsageError(
-            f"OpenCV, which computes SIFT, is missing: {how_to_install('sift')}"
-        ) from error
-    return cv2
 
 
 KINDS: dict[str, tuple[Callable[[Edges, Places], Descriptors], int, int]] = {
@@ -290,7 +280,7 @@ def patch_options(patches: str | None, n_points: int) -> tuple[str, ...]:
     if len(set(kinds)) < len(kinds):
         raise UsageError(f"patches = {patches}: name each kind once")
     if "sift" in kinds:
-        _opencv()
+        require_packages("patches = sift", ["cv2"], "sift")
     return kinds
 
 
@@ -331,7 +321,7 @@ def patches_of(
                 )
                 libraries = [f"scipy {scipy.__version__}"]
                 if name == "sift":
-                    libraries.append(f"opencv {_opencv().__version__}")
+                    libraries.append(f"opencv {import_module('cv2').__version__}")
                 decided_by = (*libraries, name, str(n_points))
                 more, wrong = picture_files.described(
                     unique[part], compute, "patches", CODE, decided_by, here

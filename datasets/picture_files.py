@@ -153,6 +153,11 @@ def _content_hash(path: Path) -> str:
         raise UnusableImageError(reason_of(error)) from error
 
 
+def number_of(text: str) -> int:
+    """Return a number that a text decides, to seed what is drawn."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+
 def described(
     pictures: Iterable[Picture],
     compute: Compute,
@@ -217,12 +222,12 @@ def named(pictures: Iterable[Picture], faults: dict[str, Fault]) -> LeftOut:
 
 
 def picture_rows(
-    pictures: Sequence[Picture], found: dict[str, Parts], faults: dict[str, Fault], *remarks: str
+    pictures: Sequence[Picture], found: dict[str, Parts], faults: dict[str, Fault]
 ) -> PictureRows:
     """Return what was `described` as rows, where each picture has one, float32."""
     kept = [number for number, one in enumerate(pictures) if one.content in found]
     X = np.array([found[pictures[number].content][0][0] for number in kept], np.float32)
-    return PictureRows(X, kept, named(pictures, faults), remarks)
+    return PictureRows(X, kept, named(pictures, faults))
 
 
 def fault_lines(left_out: LeftOut, what: str = "left out") -> Iterator[str]:
@@ -245,10 +250,10 @@ def refuse_left_out(left_out: LeftOut) -> None:
 CODE = (__file__,)
 
 
-def check_side(side: int | None) -> None:
-    """Raise UsageError where the option `pixels` of a data set is no whole number above 0."""
-    if side is not None:
-        check_value("pixels", side, int, least=1)
+def check_count(name: str, value: int | None, least: int = 1) -> None:
+    """Raise UsageError where an option is given and is no whole number of `least` or more."""
+    if value is not None:
+        check_value(name, value, int, least)
 
 
 def resized(picture: Picture, side: int, enough: int | None = None) -> Image:

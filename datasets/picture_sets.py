@@ -26,10 +26,9 @@ def _caltech256() -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
         for key, names in read["subsets"].items()
     }
     every = tuple(folders.values())
-    subsets["B249"] = every[:128] + every[129:250]
-    subsets |= {"Var10": subsets["B10"], "Var20": subsets["B20"]}
-    order = ("B10", "B20", "B50", "B249", "Easy10", "Var10", "Var20")
-    return every, {key: subsets[key] for key in order}
+    b249 = every[:128] + every[129:250]
+    subsets |= {"B249": b249, "Var10": subsets["B10"], "Var20": subsets["B20"]}
+    return every, subsets
 
 
 CALTECH256_FOLDERS, CALTECH256_SUBSETS = _caltech256()
@@ -54,7 +53,7 @@ class PictureRelease(ImageDataset):
 
     def find_images(self, progress: Progress = no_progress, tell: Tell = warn) -> Found:
         """Find the pictures, in the order of their paths, each with the name of its folder."""
-        folder = locate(self.archive, progress)
+        folder = locate(self.folder, self.archive, progress)
         return require_images(self._pictures_in(folder), folder, self.layout)
 
     def class_sizes(self) -> Mapping[str, int]:
@@ -107,12 +106,10 @@ class Caltech256(PictureRelease):
         "B50": "two of the fifty names are unreadable in the paper's text; rainbow and superman "
         "are our reading"
     }
-    codebook_source = "caltech101"
     folder = "caltech256"
     archive: ClassVar[Archive] = Archive(
         url="https://data.caltech.edu/records/nyy15-4j048/files/256_ObjectCategories.tar",
         checksum="md5:67b4f42ca05d46448c6bb8ecd2220f6d",
-        folder=folder,
     )
     layout = "256_ObjectCategories/*/[0-9]*_*.jpg"
     no_classes = ("257.clutter",)
@@ -141,7 +138,6 @@ class Caltech101(PictureRelease):
     archive: ClassVar[Archive] = Archive(
         url="https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip",
         checksum="md5:3138e1922a9193bfa496528edbbc45d0",
-        folder=folder,
         inner="caltech-101/101_ObjectCategories.tar.gz",
     )
     layout = "101_ObjectCategories/*/image_*.jpg"
@@ -169,13 +165,11 @@ class TinyImageNet(PictureRelease):
         "read from $OASIS_BENCH_DATA/tiny-imagenet-200/train, or downloaded to the cache "
         "(248 MB, cs231n.stanford.edu); its codebooks are learned from caltech101"
     )
-    codebook_source = "caltech101"
     folder = "tiny-imagenet-200"
     layout_of_blocks = VistermFeatures(block=16, stride=8, codebook_size=(64, 64))
     archive: ClassVar[Archive] = Archive(
         url="http://cs231n.stanford.edu/tiny-imagenet-200.zip",
         checksum="md5:90528d7ca1a48142e341f4ef8d21d0de",
-        folder=folder,
         top=folder,
     )
     layout = "train/n[0-9]*/images/*.JPEG"
@@ -211,7 +205,6 @@ class Corel5k(ImageDataset):
         "put train_jpeg, test_jpeg and labels into $OASIS_BENCH_DATA/corel5k; the official "
         "download has been removed; its codebooks are learned from caltech101"
     )
-    codebook_source = "caltech101"
     folder = "corel5k"
     layout_of_blocks = VistermFeatures(block=32, stride=16, codebook_size=(192, 192))
 
@@ -219,17 +212,13 @@ class Corel5k(ImageDataset):
         """Find the photographs, in the order of the label files, each with its words."""
         folder = dataset_folder(self.folder)
         words = _lines(folder / "labels" / "words")
-        labelled = [
-            pair
-            for labels, images in PARTS
-            for pair in _read_labels(folder / "labels" / labels, folder / images, words)
-        ]
         found = []
-        for path, label in labelled:
-            if path.is_file():
-                found.append((path, label))
-            else:
-                tell(f"left out: {str(path)!r}: no such file")
+        for labels, images in PARTS:
+            for path, label in _read_labels(folder / "labels" / labels, folder / images, words):
+                if path.is_file():
+                    found.append((path, label))
+                else:
+                    tell(f"left out: {str(path)!r}: no such file")
         return require_images(found, folder, "train_jpeg/NUMBER.jpeg with a label")
 
 
@@ -324,7 +313,6 @@ class ImageFolder(ImageDataset):
     citation = "none"
     licence = "not known: the pictures are yours"
     home = "--dataset FOLDER, which has a folder of pictures for each class"
-    codebook_source = "caltech101"
 
     path: Path
 

@@ -25,7 +25,7 @@ from oasis_bench.datasets.patches import patch_options, patches_of
 from oasis_bench.datasets.picture_files import Picture, PictureRows
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
 from oasis_bench.plugins import Dataset, Fields, Registry
-from oasis_bench.system import Progress, UsageError, check_value, no_progress, quoted
+from oasis_bench.system import Progress, UsageError, no_progress, quoted
 
 Label: TypeAlias = "str | tuple[str, ...]"
 """The class of a picture, or its words if the data set has several labels."""
@@ -56,7 +56,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
     ----------------
     layout_of_blocks : VistermFeatures
         The parameters of visterms, such as the block size.
-    codebook_source : str
+    codebook_source : str, default 'caltech101'
         The name of the data set for the codebooks, also an `ImageDataset`.
     folder : str
         The name of the folder, in `OASIS_BENCH_DATA` or in the cache folder.
@@ -94,7 +94,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
     items = "images"
     gives = ("rows", "pixels", "patches")
     layout_of_blocks: ClassVar[VistermFeatures] = VistermFeatures()
-    codebook_source: ClassVar[str]
+    codebook_source: ClassVar[str] = "caltech101"
     folder: ClassVar[str] = ""
 
     visterms: int = 1000
@@ -111,9 +111,8 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         if self.asked_features and (self.block is not None or self.visterms != 1000):
             named = quoted(self.features)
             raise UsageError(f"features = {named}: visterms and block do not apply")
-        if self.max_classes is not None:
-            check_value("max_classes", self.max_classes, int, least=2)
-        picture_files.check_side(self.pixels)
+        picture_files.check_count("max_classes", self.max_classes, least=2)
+        picture_files.check_count("pixels", self.pixels)
         self.visterm_features()  # refuses numbers out of bounds, before a download
 
     @property
@@ -144,7 +143,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         features = replace(self.layout_of_blocks, n_visterms=self.visterms)
         if self.block is None:
             return features
-        return replace(features, block=self.block, stride=max(1, self.block // 2))
+        return replace(features, block=self.block, stride=self.block // 2)
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Make the row of each picture; the visterms or embeddings of earlier calls are on disk.
@@ -327,5 +326,4 @@ def as_labels(labels: Sequence[Label]) -> tuple[Labels, tuple[str, ...]]:
         return numbers.astype(np.int64), tuple(classes.tolist())
     binarizer = MultiLabelBinarizer(sparse_output=True)
     relevance = sparse.csr_array(binarizer.fit_transform(labels), dtype=np.float32)
-    relevance.sort_indices()
     return relevance, tuple(binarizer.classes_.tolist())

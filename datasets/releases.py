@@ -15,7 +15,7 @@ from scipy.io import loadmat
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files import broken, data_folder, dataset_folder, fetch
 from oasis_bench.plugins import Dataset
-from oasis_bench.system import Progress, UsageError, cache_home, no_progress, require_memory
+from oasis_bench.system import Progress, UsageError, no_progress, require_memory
 
 BASE_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 """The mirror that torchvision uses: the original host no longer serves the files."""
@@ -63,9 +63,8 @@ class MNIST(Dataset):
             If a file cannot be downloaded, is broken or does not fit the others.
         """
         # All four come from one folder: labels of another source may be in another order.
-        folder = data_folder("mnist")
-        if folder is None:
-            folder = cache_home() / "mnist"
+        folder = dataset_folder("mnist")
+        if data_folder("mnist") is None:
             for name, checksum in CHECKSUMS.items():
                 fetch(BASE_URL + name, folder / name, checksum, progress)
         train_X, train_y, test_X, test_y = (_read_idx(folder / name) for name in CHECKSUMS)
@@ -142,7 +141,6 @@ class TwentyNewsgroups(Dataset):
             content = loadmat(path, variable_names=["A", "gnd3"], appendmat=False)
             content["A"].check_format(full_check=True)  # wrong indices would crash what follows
             X = sparse.csr_array(content["A"], dtype=np.float32)
-            X.sum_duplicates()
             X.eliminate_zeros()
             return LabelledRows(X, content["gnd3"].ravel().astype(np.int64) - 1, GROUPS)
 

@@ -413,7 +413,7 @@ def _not_finite(
     asked: tables.Columns,
 ) -> UsageError:
     """Return the error of values that are missing or infinite: how many, in which columns."""
-    columns = table.columns
+    columns = (table.schema and table.schema.names) or ()
     names = [*map(shown, columns)] or [f"{i + 1}" for i in range(table.X.shape[1])]
     held, counts = np.unique(places, return_counts=True)
     each = [f"{names[i]} ({n})" for i, n in zip(held, counts, strict=True)]

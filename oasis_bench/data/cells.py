@@ -71,8 +71,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def text_of(cell: str) -> str:
     """Return a text without spaces around it; letters with accents are one character (NFC)."""
-    text = cell.strip()
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return unicodedata.normalize("NFC", cell.strip())
 
 
 @lru_cache(maxsize=64)
@@ -170,8 +169,7 @@ def part_of_day(when: time) -> float:
 
 def days_of(dates: npt.NDArray[np.datetime64]) -> npt.NDArray[np.float64]:
     """Return dates of NumPy, of any unit, as days since 1970, NaN for NaT."""
-    days = (dates - np.datetime64(0, "s")) / np.timedelta64(1, "D")
-    return np.where(np.isnat(dates), np.nan, days)
+    return (dates - np.datetime64(0, "s")) / np.timedelta64(1, "D")
 
 
 def is_missing(value: Any) -> bool:
@@ -189,6 +187,7 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(("datetime64", "datetime", "date"), "date"),
     **dict.fromkeys(("string", "empty", "time", "period", "interval"), "text"),
     "boolean": "boolean",
+    "categorical": "category",
 }
 """The kind of a column by pandas' name of its values."""
 
@@ -197,12 +196,6 @@ def kind_of(column: pd.Series[Any]) -> Kind:
     """Return the kind of a column by its type; nothing is guessed from texts."""
     import pandas as pd
 
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return "category"
-    if isinstance(column.dtype, pd.StringDtype):
-        return "text"
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return "date"
     if (kind := KINDS.get(pd.api.types.infer_dtype(column, skipna=True))) is not None:
         return kind
     types = {type(value) for value in column[column.notna()]}
@@ -223,11 +216,7 @@ def distinct_of(column: pd.Series[Any]) -> tuple[npt.NDArray[np.intp], list[Any]
 
 def texts_of(column: pd.Series[Any]) -> list[str | None]:
     """Return the texts of a column, None if missing; whole numbers have no point."""
-    missing = column.isna().tolist()
-    return [
-        None if gone else as_text(value)
-        for value, gone in zip(column.tolist(), missing, strict=True)
-    ]
+    return [None if is_missing(value) else as_text(value) for value in column.tolist()]
 
 
 def as_text(value: Any) -> str:

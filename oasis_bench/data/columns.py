@@ -71,27 +71,14 @@ def find_column(
     if declared == "number" and kind in ("text", "category", "mixed"):
         unit = _unit_of(_counts(given, signs))[0]
         return _with_mistakes(Column(name, form=unit, is_declared=True), given, signs)
-    if kind == "mixed":
-        return _mixed(name, given, signs)
     if kind == "text":
         texts = pd.Series(cells.texts_of(given), dtype=object)  # of times, too
         return _undeclared_text(name, texts, signs, is_text_file)
-    if kind == "date":
-        return _settled(Column(name, "date", cells.ISO), given, signs)
-    return _settled(Column(name, form=cells.BOOLEAN * (kind == "boolean")), given, signs, declared)
-
-
-def _mixed(name: str, given: Cells, signs: Schema) -> Found:
-    """Return a column of numbers and of texts for missing values."""
-    _, wrong = signs.values_of(Column(name), given)
-    if not wrong:
-        return _settled(Column(name), given, signs)
-    return Found(Column(name), problem=_no_number(name, cell_in_row(given, wrong[0])))
-
-
-def _settled(column: Column, given: Cells, signs: Schema, declared: object = None) -> Found:
-    """Return a column in which all cells fit."""
-    values, _ = signs.values_of(column, given)
+    form = cells.ISO if kind == "date" else cells.BOOLEAN * (kind == "boolean")
+    column = Column(name, "date" if kind == "date" else "number", form)
+    values, wrong = signs.values_of(column, given)
+    if kind == "mixed" and wrong:  # a text that is not for a missing value
+        return Found(column, problem=_no_number(name, cell_in_row(given, wrong[0])))
     if given.dtype == np.float32:
         values = values.astype(np.float32)
     return _kept(column, values, declared)
@@ -248,8 +235,8 @@ def _declared_date(name: str, given: Cells, signs: Schema, declared: str) -> Fou
 
 def _with_mistakes(column: Column, given: Cells, signs: Schema) -> Found:
     """Return a declared column; cells that do not fit are missing, with a remark."""
-    _, wrong = signs.values_of(column, given)
-    found = _settled(column, given, signs, declared=column.kind)
+    values, wrong = signs.values_of(column, given)
+    found = _kept(column, values, declared=column.kind)
     if not wrong:
         return found
     if len(wrong) == _counts(given, signs).total():

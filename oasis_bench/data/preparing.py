@@ -46,16 +46,16 @@ class ReadTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(self.schema.names, dtype=object)
 
     @classmethod
-    def of_model(cls, model: Any) -> Schema | None:
+    def of_model(cls, model: Any) -> Schema:
         """Return how the table of a model was read: complete numbers if only names are known.
 
-        None if the model was not fitted on a table.
+        The schema has no columns if the model was not fitted on a table.
         """
         first = model[0] if isinstance(model, Pipeline) else None
         if isinstance(first, cls):
             return first.schema
         names = getattr(model, "feature_names_in_", None)
-        return None if names is None else Schema(tuple(Column(str(name)) for name in names))
+        return Schema(None if names is None else tuple(Column(str(name)) for name in names))
 
     @classmethod
     def taken_from(cls, model: Any) -> Any:
