@@ -86,8 +86,8 @@ class WithinClassLearner(LabelLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
     rotation_invariant: ClassVar = True
 
-    _least_classes: ClassVar[int] = 1
     _least_in_largest: ClassVar[int] = 2
+    _learns_within: ClassVar = True
     _copies_of_rows: ClassVar[int] = 3
 
     n_axes: Count | None = None
@@ -117,10 +117,6 @@ class WithinClassLearner(LabelLearner):
                 "axes of the rows: give a larger n_axes"
             )
         self.components_ = self._learn(projected, classes, directions) @ axes[: self.n_axes_]
-
-    def _check(self, X: Any, y: Any) -> None:
-        super()._check(X, y)
-        refuse_classes_of_equal_rows(X, y, self.name)
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return self._copies_of_rows * n * d + 4 * min(n, d) ** 2
@@ -172,17 +168,10 @@ class RCA(WithinClassLearner):
     citation: ClassVar = "Bar-Hillel, Hertz, Shental & Weinshall, ICML 20 (2003)"
     cost: ClassVar = "time n d min(n, d), memory n d + min(n, d)^2"
 
+    _least_classes: ClassVar = 1
+
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         return np.asarray(np.sqrt(len(rows)) * directions)
-
-
-def refuse_classes_of_equal_rows(X: Any, y: Any, name: str) -> None:
-    """Raise a ValueError where no class has two different rows."""
-    if all((X[y == label] == X[y == label][0]).all() for label in np.unique(y)):
-        raise ValueError(
-            "the rows of each class are equal: the covariance within classes has rank 0, and "
-            f"{name} learns from how a class varies"
-        )
 
 
 def within_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:

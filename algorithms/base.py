@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args,
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
@@ -175,11 +175,10 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
         up to rounding.  Errors are those of `fit`.  `progress` is called now and then as
         ``progress('learning', done, n_steps)``.
         """
-        count: Any = self.n_steps if n_steps is None else n_steps
-        if not (isinstance(count, Integral) and int(count) >= 0):
-            raise ValueError(f"n_steps is {count!r}: it must be a whole number, 0 or more")
+        n_steps = self.n_steps if n_steps is None else n_steps
+        check_scalar(n_steps, "n_steps", Integral, min_val=0)
         afresh = not hasattr(self, self._learned)
-        return self._learn(X, y, int(count), afresh, progress)
+        return self._learn(X, y, int(n_steps), afresh, progress)
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
         """Learn from given triplets, in their order.
@@ -270,7 +269,6 @@ class TripletLearner(HyperParameters, IncrementalLearner, kw_only=True):
             y,
             reset=afresh,
             accept_sparse="csr" if self.takes_sparse else False,
-            accept_large_sparse=True,
             dtype=dtype,
             order="C",
             ensure_min_samples=2,
@@ -385,6 +383,7 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
     _least_classes: ClassVar[int] = 2
     _least_in_class: ClassVar[int] = 1  # classes of fewer rows are left out, with a warning
     _least_in_largest: ClassVar[int] = 1  # rows of the largest class
+    _learns_within: ClassVar[bool] = False  # whether rows of a class have to differ
     _remedy: ClassVar[str] = "use fewer rows or features"  # where memory is short
 
     @abstractmethod
@@ -420,7 +419,7 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
             X, y = self._without_small_classes(X, y)
         self._check(X, y)
         with shared.within():
-            self._fit(shared(without_offset, X), y)
+            self._fit(shared(without_offset, X) if self._shift_invariant else X, y)
         return self
 
     def _without_small_classes(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -456,6 +455,11 @@ class SupervisedLearner(HyperParameters, MetricLearner, kw_only=True):
             f"{self.name} on {n_rows} rows of {n_features} features",
             self._remedy,
         )
+        if self._learns_within and all((X[y == c] == X[y == c][0]).all() for c in classes):
+            raise ValueError(
+                "the rows of each class are equal: the covariance within classes has rank 0, and "
+                f"{self.name} learns from how a class varies"
+            )
 
 
 class LabelLearner(SupervisedLearner, MahalanobisLearner):

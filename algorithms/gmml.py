@@ -79,8 +79,6 @@ class GMML(WithinClassLearner):
         "n_axes": AXES_GRID,
     }
 
-    _least_classes: ClassVar[int] = 2
-
     t: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.5
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:

@@ -133,13 +133,11 @@ class GoldenFeature(LearnerOfKinds, EmbeddingLearner):
         return embedded
 
     def _learn(self, X: Patches, triplets: npt.NDArray[np.integer], afresh: bool) -> Self:
-        before: list[Float64Array] = []
         if afresh:
             self._choose(X)
-        else:
-            before.append(self._differences)
-        differences = _differences(self._means(X), triplets)
-        self._differences = np.concatenate([*before, differences])
+            self._differences = np.empty((0, len(self.kinds_)))
+        new = _differences(self._means(X), triplets)
+        self._differences = np.concatenate([self._differences, new])
         self.weights_, self.objective_ = largest_margin(self._differences, self.C)
         return self
 

@@ -249,28 +249,16 @@ def project_cyclically(
     A = np.eye(X.shape[1])
     multipliers = np.zeros(len(pairs.signs))
     gammas = np.full(len(multipliers), gamma, dtype=np.float64)
+    upper, lower = map(float, bounds)
     n_iter, change = 0, np.inf
     while n_iter < max_iter and change > tol:
         before = multipliers.copy()
-        _pass(A, X, pairs, bounds, gammas, multipliers)
+        for block in slices(len(multipliers), pairs_per_block(A)):
+            Z = differences(X, pairs.left[block], pairs.right[block])
+            options = Z, pairs.signs[block], gammas[block], upper, lower, multipliers[block]
+            take_steps(A, Z, partial(_rank_one_steps.project_pairs, *options))
         norms = np.linalg.norm(multipliers) + np.linalg.norm(before)
         change = float(np.abs(multipliers - before).sum() / norms) if norms else 0.0
         n_iter += 1
     mirror(A)
     return A, multipliers, n_iter, change
-
-
-def _pass(
-    A: Float64Array,
-    X: Any,
-    pairs: Pairs,
-    bounds: Float64Array,
-    gammas: Float64Array,
-    multipliers: Float64Array,
-) -> None:
-    """Project `A` (its upper triangle) on each constraint once; `multipliers` change with it."""
-    upper, lower = map(float, bounds)
-    for block in slices(len(multipliers), pairs_per_block(A)):
-        Z = differences(X, pairs.left[block], pairs.right[block])
-        options = (Z, pairs.signs[block], gammas[block], upper, lower, multipliers[block])
-        take_steps(A, Z, partial(_rank_one_steps.project_pairs, *options))

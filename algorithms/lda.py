@@ -14,7 +14,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.axes import refuse_classes_of_equal_rows
 from oasis_bench.algorithms.base import Count, LabelLearner
 from oasis_bench.data import FloatArray
 
@@ -81,6 +80,7 @@ class LDA(LabelLearner):
     }
 
     _least_in_largest: ClassVar[int] = 2
+    _learns_within: ClassVar = True
     _remedy: ClassVar[str] = "use fewer features"
 
     n_components: Count | None = None
@@ -90,11 +90,9 @@ class LDA(LabelLearner):
         n_kept = self.n_components or min(len(np.unique(y)) - 1, X.shape[1])
         X = X.astype(np.float64)
         if len(X) < X.shape[1] and self.shrinkage != 1:  # at 1 all directions are as good
-            with suppress(np.linalg.LinAlgError):  # singular up to rounding
-                found = leading_discriminants(X, y, n_kept, self.shrinkage)
-                if found is not None:
-                    self.components_ = found
-                    return
+            with suppress(np.linalg.LinAlgError):  # S_w is singular
+                self.components_ = leading_discriminants(X, y, n_kept, self.shrinkage)
+                return
         for shrinkage in (self.shrinkage, *[LEAST_SHRINKAGE] * (self.shrinkage == "auto")):
             with suppress(np.linalg.LinAlgError):
                 solver = LinearDiscriminantAnalysis(
@@ -117,7 +115,6 @@ class LDA(LabelLearner):
                 f"n_components={self.n_components}, but {n_classes} classes of {n_features} "
                 f"features have {most} discriminants: lower it to that at most"
             )
-        refuse_classes_of_equal_rows(X, y, self.name)
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         in_their_span = n < d and self.shrinkage != 1
@@ -161,12 +158,12 @@ def ledoit_wolf(centred: FloatArray) -> float:
 
 def leading_discriminants(
     X: FloatArray, y: Any, n_components: int, shrinkage: Literal["auto"] | float
-) -> FloatArray | None:
+) -> FloatArray:
     """Return the eigenvectors v of S_b v = a S_w v with v'S_w v = 1, the largest a first.
 
-    (n_components, n_features), or None where the shrinkage leaves S_w singular.  S_b is S_t - S_w,
-    with S_t the shrunk covariance of all rows.  Lanczos iterations take products with S_t and S_w,
-    and with the inverse of S_w by the identity of Woodbury.
+    (n_components, n_features).  S_b is S_t - S_w, with S_t the shrunk covariance of all rows.
+    Lanczos iterations take products with S_t and S_w, and with the inverse of S_w by the identity
+    of Woodbury.  It raises a LinAlgError where the shrinkage leaves S_w singular.
     """
     parts = []
     for label in np.unique(y):
@@ -177,7 +174,7 @@ def leading_discriminants(
     ridges, factors = zip(*parts, strict=True)
     ridge, factor = np.sum(ridges, axis=0), np.vstack(factors)
     if not (ridge > 0).all():
-        return None
+        raise np.linalg.LinAlgError("S_w is singular")
     total = shrunk_covariance(X, shrinkage)
     scaled = factor / ridge
     core = scaled @ factor.T

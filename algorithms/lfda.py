@@ -83,8 +83,6 @@ class LFDA(WithinClassLearner):
         "n_components": (None, 1, 2, 4, 8, 16, 32, 64),  # the paper shows 1 and 2; all: LFDA.m
     }
 
-    _least_classes: ClassVar = 2
-
     n_components: Count | None = None
     n_neighbors: Count = 7
 

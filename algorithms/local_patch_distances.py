@@ -293,16 +293,15 @@ def set_distances(
         If the kinds differ, or `folder` cannot be written.
     """
     _check_kinds(exemplars, others)
-    groups = _groups(exemplars)
     if folder is None:
-        return _computed(exemplars, others, groups, None, progress)
+        return _computed(exemplars, others, None, progress)
     folder = folder / _content_hash(exemplars, others)
     paths = [folder / f"{j}.npy" for j in range(len(exemplars))]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
         _free(folder.parent, 4 * len(others) * sum(_n_patches(exemplars)), keep=folder)
-        _computed(exemplars, others, groups, paths, progress)
+        _computed(exemplars, others, paths, progress)
         return [np.load(path, mmap_mode="r") for path in paths]
     except OSError as error:
         raise UsageError(
@@ -369,17 +368,16 @@ def _is_kept(path: Path, shape: tuple[int, int]) -> bool:
 def _computed(
     exemplars: Patches,
     others: Patches,
-    groups: Sequence[list[int]],
     paths: Sequence[Path] | None,
     progress: Progress,
 ) -> list[npt.NDArray[np.float32]]:
-    """Compute the distances of groups of exemplars.
+    """Compute the distances of exemplars, in groups.
 
     With `paths` those of each exemplar are written to its own, but for groups that are there, and
     none are returned.
     """
     n_done, lock = 0, Lock()
-    sizes = _n_patches(exemplars)
+    sizes, groups = _n_patches(exemplars), _groups(exemplars)
 
     def work(group: list[int]) -> list[npt.NDArray[np.float32]]:
         nonlocal n_done

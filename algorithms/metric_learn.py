@@ -10,7 +10,6 @@ and MMC, which returned its start, the Euclidean distance, on digits.
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable
 from numbers import Real
@@ -60,15 +59,8 @@ class MetricLearnAdapter(LabelLearner):
     def _fit(self, X: Any, y: Any) -> None:
         # Class numbers count from 0: metric-learn leaves out negative ones.
         _, numbers, counts = np.unique(y, return_inverse=True, return_counts=True)
-        rows, data = X.astype(np.float64, copy=False), f"{len(X)} rows of {len(counts)} classes"
-        found = self._solved(self._estimator(**self._arguments(counts)), rows, numbers, data)
-        self.components_ = self._finite(found, f"{len(X)} rows")
-
-    def _finite(self, found: FloatArray, data: str) -> FloatArray:
-        components = np.asarray(found)
-        if not (np.isrealobj(components) and components.size and np.isfinite(components).all()):
-            raise ValueError(f"{SOURCE} found no finite matrix for these {data}")
-        return components
+        data = f"{len(X)} rows of {len(counts)} classes"
+        self._solve(self._estimator(**self._arguments(counts)), X, numbers, data)
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -77,28 +69,23 @@ class MetricLearnAdapter(LabelLearner):
 
     def _arguments(self, counts: Counts) -> dict[str, Any]:
         """Return the arguments of metric-learn's estimator."""
-        return self._params_of(self._estimator)
+        return dict(self.get_params(deep=False))
 
-    def _params_of(self, estimator: type) -> dict[str, Any]:
-        """Return those of the parameters that an estimator of metric-learn has."""
-        known = inspect.signature(estimator).parameters  # not each has a random_state
-        return {name: v for name, v in self.get_params(deep=False).items() if name in known}
-
-    def _solved(self, solver: Any, X: FloatArray, y: Counts, data: str) -> FloatArray:
-        """Return the L of an estimator of metric-learn on rows and labels, or pairs and signs."""
+    def _solve(self, solver: Any, X: FloatArray, y: Counts, data: str) -> None:
+        """Take the L of an estimator of metric-learn on rows and labels, or pairs and signs."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # `_finite` checks for NaN
+            warnings.simplefilter("ignore", RuntimeWarning)  # NaN is refused below
             try:
-                solver.fit(X, y)
+                solver.fit(X.astype(np.float64, copy=False), y)
             except ValueError as error:  # of equal rows or few classes it says little
                 raise ValueError(
                     f"{SOURCE} cannot learn from these {data} ({error}): add rows that differ, or "
                     f"leave {self.name} out"
                 ) from error
-        if hasattr(solver, "n_iter_"):
-            self.n_iter_ = max(1, int(solver.n_iter_))  # some count from 0
-        components: FloatArray = solver.components_
-        return components
+        if not np.isfinite(solver.components_).all():
+            raise ValueError(f"{SOURCE} found no finite matrix for these {data}")
+        self.components_ = solver.components_
+        self.n_iter_ = max(1, int(solver.n_iter_))  # some count from 0
 
 
 class MetricLearnLMNN(MetricLearnAdapter):
@@ -232,8 +219,8 @@ class MetricLearnITML(MetricLearnAdapter):
         """
         X, *pairs = self._validated_pairs(X, alike, unlike)
         signs = np.repeat([1, -1], [len(part) for part in pairs])
-        rows = X.astype(np.float64, copy=False)[np.concatenate(pairs)]
-        solver = metric_learn.ITML(**self._params_of(metric_learn.ITML))
-        data = f"{len(signs)} pairs"
-        self.components_ = self._finite(self._solved(solver, rows, signs, data), data)
+        params = self.get_params(deep=False)
+        del params["n_constraints"]
+        solver = metric_learn.ITML(**params)
+        self._solve(solver, X[np.concatenate(pairs)], signs, f"{len(signs)} pairs")
         return self

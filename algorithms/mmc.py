@@ -101,7 +101,6 @@ class MMC(WithinClassLearner):
 
     takes_pairs: ClassVar = True
 
-    _least_classes: ClassVar = 2
     _copies_of_rows: ClassVar = 5
 
     tol: FromZero = 1e-3

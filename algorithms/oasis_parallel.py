@@ -189,8 +189,7 @@ class MiniBatchOASIS(OASIS):
         progress("learning", n_steps, n_steps)
 
     def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
-        size = self.batch_size
-        batches = (triplets[k : k + size] for k in range(0, len(triplets), size))
+        batches = (triplets[part] for part in slices(len(triplets), self.batch_size))
         self.n_updates_ += self._learn_batches(X, batches)
         self.n_steps_ += len(triplets)
 

@@ -423,7 +423,6 @@ class WhitenedOASIS(CosineOASIS):
 
     name: ClassVar = "WhitenedOASIS"
     summary: ClassVar = "CosineOASIS that starts from the covariance within classes, near LDA"
-    citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
     cost: ClassVar = "time d^2 a step, + n d min(n, d) + d^3, memory 5 n d + 5 d^2"
     takes_sparse: ClassVar = False
     takes_relevance: ClassVar = False

@@ -43,8 +43,6 @@ class _OnEmbedding(HyperParameters, MetricLearner):
     imports: ClassVar = TORCH
     _takes_of: ClassVar[Mapping[str, tuple[str, ...]]]  # of each part: what its items may be
 
-    embedder: MetricLearner | str
-    learner: MetricLearner | str
     _fitted_arrays: ClassVar = dict.fromkeys(
         ("embedder_", "learner_"), FittedArray((), MetricLearner)
     )

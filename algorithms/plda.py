@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.axes import (
     by_class_with_axes,
-    refuse_classes_of_equal_rows,
     rounding,
     whitening,
     within_scatter,
@@ -37,6 +36,7 @@ class _Whitened(SupervisedLearner, kw_only=True):
 
     _shift_invariant: ClassVar = True
     _least_in_largest: ClassVar[int] = 2
+    _learns_within: ClassVar = True
     _fitted_arrays: ClassVar = {
         "components_": FittedArray(("n_components", "n_features")),
         "mean_": FittedArray(("n_features",)),
@@ -77,10 +77,6 @@ class _Whitened(SupervisedLearner, kw_only=True):
         """Return `components_` times each row less the mean, (n_rows, n_components)."""
         rows = self._centred(self._check_rows(X)) - self.mean_
         return np.asarray(rows @ self._matrix("components_", rows.shape[1]).T)
-
-    def _check(self, X: Any, y: Any) -> None:
-        super()._check(X, y)
-        refuse_classes_of_equal_rows(X, y, self.name)
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 3 * n * d + 6 * min(n, d) ** 2
@@ -161,7 +157,6 @@ class PLDA(_Whitened):
     summary: ClassVar = "log-likelihood ratio of one class against two, by two Gaussians"
     citation: ClassVar = "Ioffe, ECCV 9 (2006); Prince & Elder, ICCV 11 (2007)"
 
-    _least_classes: ClassVar[int] = 2
     _fitted_arrays: ClassVar = {"ratios_": FittedArray(("n_components",), positive=True)}
     ratios_: FloatArray = field(init=False)
 

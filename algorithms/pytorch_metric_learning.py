@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from numbers import Integral
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
 
 from oasis_bench.algorithms.axes import principal_axes
-from oasis_bench.algorithms.base import TORCH, Count, HyperParameters, Positive
+from oasis_bench.algorithms.base import TORCH, Count, Positive, SupervisedLearner
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import EmbeddingLearner, LinearMap
-from oasis_bench.system import require_memory, require_packages
+from oasis_bench.system import require_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +27,7 @@ PROXY_RATE = 100
 """Proxies learn so many times as fast as the map (Kim et al., CVPR 2020)."""
 
 
-class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
+class TrainedMap(SupervisedLearner, LinearMap, EmbeddingLearner):
     r"""A linear map whose embedding has unit length, trained by Adam on batches of rows.
 
     .. math:: f(x) = \frac{Lx}{|Lx|}, \qquad S(x, y) = -|f(x) - f(y)| .
@@ -79,45 +78,21 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
     n_epochs: Count = 100
     batch_size: Annotated[int, Interval(Integral, 2, None, closed="left")] = 256
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of bounds or there are fewer than two classes.
-        UsageError
-            If a package that it needs is not installed.
-        MemoryError
-            If the map takes more memory than is free.
-        """
-        self._validate_params()
-        X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        check_classification_targets(y)
-        self._check(X, y)
-        self.components_ = self._trained(X, np.unique(y, return_inverse=True)[1])
-        return self
-
-    def transform(self, X: Any) -> FloatArray:
+    def embed(self, X: Any) -> FloatArray:
         """Return Lx / |Lx| for each row (n_rows, n_components); where Lx is 0, zeros."""
         return np.asarray(normalize(self._check_rows(X) @ self.components_.T, copy=False))
 
-    def embed(self, X: Any) -> FloatArray:
-        """Return `transform`."""
-        return self.transform(X)
-
     def _check(self, X: Any, y: Any) -> None:
-        super()._check(X, y)
         require_packages(self.name, self._packages, "pml")
-        if len(classes := np.unique(y)) < 2:
-            raise ValueError(f"{self.name} needs at least 2 classes, but y has 1 ({classes[0]!s})")
-        n, d = X.shape
-        require_memory(4 * (5 * d**2 + 2 * n * d), f"{self.name} on {d} features", "use fewer")
+        super()._check(X, y)
 
-    def _trained(self, X: FloatArray, y: Any) -> FloatArray:
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return (5 * d**2 + 2 * n * d) // 2  # of float32, half the bytes
+
+    def _fit(self, X: Any, y: Any) -> None:
         import torch
 
-        n = len(X)
+        n, y = len(X), np.unique(y, return_inverse=True)[1]
         rng = check_random_state(self.random_state)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(rng.randint(2**31))
@@ -136,7 +111,7 @@ class TrainedMap(HyperParameters, LinearMap, EmbeddingLearner):
                         if weights.grad is not None:
                             weights.grad.nan_to_num_(0, 0, 0)
                     optimiser.step()
-        return np.asarray(linear.detach().numpy().astype(X.dtype))
+        self.components_ = linear.detach().numpy().astype(X.dtype)
 
     def _loss(
         self, n_classes: int, n_components: int

@@ -16,11 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import FloatArray, far_middle, without_offset
-from oasis_bench.plugins.learner import ExemplarLearner, as_inner_product, blocks, squared_distances
+from oasis_bench.plugins.learner import (
+    ExemplarLearner,
+    as_inner_product,
+    blocks,
+    s1_with,
+    squared_distances,
+)
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.posterior import Posterior
 from oasis_bench.system import UsageError, quoted
-from oasis_bench.tasks import kernel_ready
 
 PAIRED, PAIRED_WITH = 50, 40
 """Training rows, and others that each is compared with, for the standard deviations."""
@@ -158,19 +163,11 @@ def sd_of_learned(learner: MetricLearner, X: Any, seed: int) -> float:
     left, right = _pairs(X.shape[0], seed)
     if not len(right):
         return 0.0
-    shape = len(left), len(right)
     if isinstance(learner, Posterior):
         return sds_of_affinity(learner, seed, (learner.tau,))[0]
     if isinstance(learner, ExemplarLearner):
-        whole = learner.similarity_to_training(X[left])
-        shape = len(left), X.shape[0]
-        scores = kernel_ready(whole, shape, "similarity_to_training")[:, right]
-    elif learner.has_embedding:  # `similarity` refuses scores that are not finite
-        scores = learner.score_embeddings(learner.embed(X[left]), learner.embed(X[right]))
-        scores = kernel_ready(scores, shape, "score_embeddings")
-    else:
-        scores = kernel_ready(learner.similarity(X[left], X[right]), shape)
-    return _deviation(as_inner_product(type(learner), scores))
+        return _deviation(s1_with(learner, X)(X[left])[:, right])
+    return _deviation(s1_with(learner, X[right])(X[left]))
 
 
 def sds_of_affinity(posterior: Posterior, seed: int, taus: Sequence[float]) -> list[float]:

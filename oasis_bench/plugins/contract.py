@@ -491,8 +491,6 @@ def _default(name: str) -> MetricLearner:
 class TestRegisteredLearners(LearnerContract):
     """The contract for every learner in the registry, except those of metric-learn."""
 
-    n_steps: ClassVar[int | None] = 2000  # for learners that have steps; None: their default
-
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         names = [
             name
@@ -503,16 +501,16 @@ class TestRegisteredLearners(LearnerContract):
 
     @pytest.fixture
     def unfitted(self, request: pytest.FixtureRequest) -> MetricLearner:
-        learner = quick(Registry.load().algorithms[request.param](), self.n_steps)
+        learner = quick(Registry.load().algorithms[request.param]())
         reason = learner.refusal(*digit_items(learner.takes)) or ""
         only("pip install" not in reason, reason)  # an extra that is not installed
         return learner
 
 
-def quick(learner: MetricLearner, n_steps: int | None = 2000) -> MetricLearner:
+def quick(learner: MetricLearner, n_steps: int = 2000) -> MetricLearner:
     """Return an unfitted learner with a seed and, if it learns in steps, with `n_steps` steps."""
     seeded = _seeded(learner)
-    if n_steps is not None and isinstance(seeded, IncrementalLearner):
+    if isinstance(seeded, IncrementalLearner):
         seeded.set_params(n_steps=n_steps)
     return seeded
 

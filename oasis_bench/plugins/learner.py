@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from oasis_bench.data import FloatArray, ReadTable, Scaling, apply_steps, table_of
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner, sides
 from oasis_bench.system import UsageError, quoted, slices
-from oasis_bench.tasks import score_bilinear
+from oasis_bench.tasks import kernel_ready, score_bilinear
 
 BLOCK_BYTES = 64 * 2**20
 """Working memory of `similarity`, besides the result."""
@@ -261,6 +261,26 @@ def as_inner_product(learner: type[MetricLearner], scores: FloatArray) -> FloatA
         return scores
     squares = scores.astype(np.float64)
     return np.multiply(squares, squares, out=squares) / -2
+
+
+def s1_with(learner: MetricLearner, gallery: Any) -> Callable[[Any], FloatArray]:
+    """Return a function of queries: their s1 with a gallery.
+
+    An exemplar learner was fitted on this gallery.
+    """
+    held = learner.embed(gallery) if learner.has_embedding else gallery
+
+    def score(X: Any) -> FloatArray:
+        if isinstance(learner, ExemplarLearner):
+            scores, method = learner.similarity_to_training(X), "similarity_to_training"
+        elif learner.has_embedding:  # `similarity` refuses scores that are not finite
+            scores, method = learner.score_embeddings(learner.embed(X), held), "score_embeddings"
+        else:
+            scores, method = learner.similarity(X, held), "similarity"
+        scores = kernel_ready(scores, (X.shape[0], gallery.shape[0]), method)
+        return as_inner_product(type(learner), scores)
+
+    return score
 
 
 def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[Any]]:

@@ -12,7 +12,7 @@ tenth nearest, or of the last one.  A training row does not vote for itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -22,8 +22,8 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from oasis_bench.data import FloatArray, class_labels
-from oasis_bench.plugins.learner import ExemplarLearner, InnerProducts, as_inner_product, blocks
+from oasis_bench.data import class_labels
+from oasis_bench.plugins.learner import InnerProducts, blocks, s1_with
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.tasks import as_items, kernel_ready
 
@@ -175,9 +175,9 @@ class Posterior(InnerProducts, MetricLearner):
         n_training = len(self.labels_)
         votes = (self.labels_[:, None] == self.classes_).astype(np.float64)
         found = np.empty((len(taus), X.shape[0], votes.shape[1]))
-        score = self._scorer()
+        score = s1_with(self.learner, self.rows_)
         for part in blocks(X.shape[0], row_bytes=4 * 8 * n_training):
-            scores = score(X[part])
+            scores = np.array(score(X[part]), dtype=np.float64)  # a copy
             if places is not None:
                 scores[np.arange(len(scores)), places[part]] = -np.inf
             scores -= scores.max(axis=1, keepdims=True)
@@ -186,32 +186,14 @@ class Posterior(InnerProducts, MetricLearner):
         found /= found.sum(axis=2, keepdims=True)
         return found
 
-    def _scorer(self) -> Callable[[Any], FloatArray]:
-        """Return a function of rows: their s1 with all training rows, as a new array."""
-        learner, n_training = self.learner, self.rows_.shape[0]
-        training = learner.embed(self.rows_) if learner.has_embedding else self.rows_
-
-        def score(X: Any) -> FloatArray:
-            if isinstance(learner, ExemplarLearner):
-                scores, method = learner.similarity_to_training(X), "similarity_to_training"
-            elif learner.has_embedding:
-                scores = learner.score_embeddings(learner.embed(X), training)
-                method = "score_embeddings"
-            else:
-                scores, method = learner.similarity(X, training), "similarity"
-            scores = kernel_ready(scores, (X.shape[0], n_training), method)
-            return np.array(as_inner_product(type(learner), scores), dtype=np.float64)
-
-        return score
-
     def _width(self) -> float:
         n = len(self.labels_)
         rank = min(NEAR, n - 1)
         if rank < 1:
             return 0.0
-        score, gaps = self._scorer(), np.empty(n)
+        score, gaps = s1_with(self.learner, self.rows_), np.empty(n)
         for part in blocks(n, row_bytes=4 * 8 * n):
-            scores = score(self.rows_[part])
+            scores = np.array(score(self.rows_[part]), dtype=np.float64)  # a copy
             own = np.arange(part.start, part.stop)
             scores[np.arange(len(scores)), own] = -np.inf
             nearest = np.partition(scores, n - rank, axis=1)[:, n - rank :]

@@ -68,9 +68,6 @@ def neighbours(
         If `k` is out of bounds, a column is missing, or the learner cannot compare such items.
     """
     similarity, (items, asked) = ranking_of(estimator, [gallery, queries])
-    if not 1 <= k <= items.shape[0]:
-        n = items.shape[0]
-        raise UsageError(f"k = {k}: the gallery has {n} items: give a number from 1 to {n}")
     return top_k(similarity, asked, items, k, TIES_SEED, progress=progress)
 
 
@@ -97,20 +94,17 @@ def ranking_of(
 def _blended(
     learner: MetricLearner, blend: Blend, queries: tuple[Any, Any], gallery: tuple[Any, Any]
 ) -> Callable[[Numbers, Numbers], FloatArray]:
-    """Return the similarity of a blend, as a function of row numbers.
+    """Return the similarity of a blend: of queries, by their numbers, with the whole gallery.
 
     Queries and gallery are pairs: the rows for the learner, and the rows for the baseline.  The
     gallery is embedded only once, not for each block.
     """
-    kept: dict[str, Any] = {}
+    # Copies, by rows as the queries are: BLAS rounds columns otherwise.
+    rows, others = (take_items(X, np.arange(X.shape[0])) for X in gallery)
+    held = learner.embed(rows) if learner.has_embedding else rows
 
-    def similarity(asked: Numbers, numbers: Numbers) -> FloatArray:
-        if kept.get("numbers") is not numbers:
-            rows = [take_items(X, numbers) for X in gallery]
-            rows[0] = learner.embed(rows[0]) if learner.has_embedding else rows[0]
-            kept.update(numbers=numbers, rows=rows)
+    def similarity(asked: Numbers, _: Numbers) -> FloatArray:
         own, of_baseline = (take_items(X, asked) for X in queries)
-        held, others = kept["rows"]
         if learner.has_embedding:
             scores = learner.finite_scores(learner.embed(own), held)
         else:

@@ -105,12 +105,12 @@ class RelevanceTripletSampler:
         'exact': uniform over the irrelevant items.  'any': uniform over all other items, which
         is cheaper and, where labels are many, adds little noise.
     threshold : float, default 0
-        :math:`\theta`.
+        :math:`\theta`, at least 0.
 
     Raises
     ------
     ValueError
-        Where a parameter is not of this kind, or no item has both a positive and a negative.
+        Where `R` is not of this kind, or no item has both a positive and a negative.
 
     Warns
     -----
@@ -126,10 +126,6 @@ class RelevanceTripletSampler:
         negatives: Literal["exact", "any"] = "exact",
         threshold: float = 0.0,
     ) -> None:
-        if negatives not in ("exact", "any"):
-            raise ValueError(f"negatives is {negatives!r}: it must be 'exact' or 'any'")
-        if not 0 <= threshold < np.inf:
-            raise ValueError(f"threshold is {threshold!r}: a finite number of at least 0 is needed")
         self.state = state
         self._exact = negatives == "exact"
         factor = relevance_factor(R)

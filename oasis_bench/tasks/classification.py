@@ -113,7 +113,7 @@ class NeighbourVotes(Evaluation):
         _, classes, counts = np.unique(self._y, return_inverse=True, return_counts=True)
         return float((np.bincount(classes, of_items) / counts).mean())
 
-    def _ks(self, measure: str) -> list[int | None]:
+    def _ks(self, measure: str | None) -> list[int | None]:
         if measure in (BY_FROME, RECOGNITION_BY_FROME):
             return [None]
         return [k for k in VOTERS if k <= self._ranked.shape[1]]
@@ -124,8 +124,7 @@ class NeighbourVotes(Evaluation):
         By Frome's rule where the measure is by it, else by the vote of k, 1 by default.
         """
         self.refuse_gaps()
-        by_frome = measure in (BY_FROME, RECOGNITION_BY_FROME)
-        return self.predictions(None if by_frome else k or 1)
+        return self.predictions(k or self._ks(measure)[0])
 
 
 class FirstOfTied(NeighbourVotes):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data import FloatArray, canonical
-from oasis_bench.system import Progress, no_progress, side_by_side, slices
+from oasis_bench.system import Progress, UsageError, no_progress, side_by_side, slices
 from oasis_bench.tasks._ranking import (
     QUERY_GROUP_BYTES,
     best,
@@ -85,7 +85,10 @@ def top_k(
         raise ValueError(f"left_out names {len(missing)} rows for {n_queries} queries: one each")
     n_ranked = n_gallery - (left_out is not None)
     if not 1 <= k <= n_ranked:
-        raise ValueError(f"k = {k} of {n_ranked} gallery rows: 1 to {n_ranked} is needed")
+        items = "items" if left_out is None else "other items"
+        raise UsageError(
+            f"k = {k}: the gallery has {n_ranked} {items}: give a number from 1 to {n_ranked}"
+        )
     place = places(tie_order(seed, n_gallery))
     found: list[tuple[Numbers, FloatArray]] = []
 
@@ -150,12 +153,12 @@ def score_in_blocks(
 ) -> None:
     """Score the rows ``X[rows]`` against a gallery, a block at a time, and give `take` the scores.
 
+    `X` and the gallery come from `as_items`, in one call if they are the same.
     ``take(start, scores)`` gets those (n_block, n_gallery) of ``rows[start]`` and after, in the
     order of the gallery, and must not keep them.  The similarity gets the gallery in a random
     order: BLAS rounds the items at the end of a block otherwise, so that equal items would be
     ranked by class.
     """
-    gallery, X = as_items(gallery, X)
     n_queries, n_gallery = len(rows), gallery.shape[0]
     size = block_size(n_gallery, getattr(X, "dtype", float))
     # A score of items of one number has no sum to round; and it may be looked up by that number.
