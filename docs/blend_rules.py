@@ -235,7 +235,6 @@ def cell(spec: TrialSpec, plan: Plan) -> tuple[dict[str, Any], list[list[float]]
     for number, data in enumerate(inner.data(won.scaling)):
         learner = inner.make(won.params, number)
         data.fit(learner, 0, won.n_steps)
-        assert data.truth is not None
         on_folds.append(by_weight(learner, data.X, data.queries, data.truth.y))
     steps = wall.learn_preparation(assignment.learner(), won.scaling, X, assignment.encoding)
     X, queries = (apply_steps(steps, part) for part in (X, queries))

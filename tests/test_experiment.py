@@ -4,7 +4,7 @@ import json
 import pickle
 from collections import Counter
 from copy import deepcopy
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import product
 
 import numpy as np
@@ -64,7 +64,7 @@ def parse(tmp_path):
 
 def as_toml(experiment):
     """Write an experiment as TOML: for strings, numbers, booleans and lists JSON is TOML."""
-    values = {k: v for k, v in experiment.to_dict().items() if v is not None}
+    values = {k: v for k, v in asdict(experiment).items() if v is not None}
     tables = {"dataset": {"name": values.pop("dataset"), **values.pop("dataset_options")}}
     for label, learner in values.pop("learners").items():
         table = {"algorithm": learner["algorithm"], **learner["params"]}
@@ -128,7 +128,7 @@ def test_a_limit_is_read_once_and_printed_as_it_was_written(kind, text, values):
 @pytest.mark.parametrize("name", ["default", "paper-table4"])
 def test_an_experiment_knows_the_built_in_one_that_it_is_made_from(name, tmp_path):
     found = read_experiment(name)
-    assert found.built_in == Experiment.from_dict(json.loads(json.dumps(found.to_dict()))).built_in
+    assert found.built_in == Experiment.from_dict(json.loads(json.dumps(asdict(found)))).built_in
     assert changed(found, {"seed": 3}, dataset=found.dataset).built_in == name
     path = tmp_path / "copy.toml"
     path.write_text((BUILT_IN / f"{name}.toml").read_text())

@@ -39,7 +39,7 @@ def specs(experiment, pictures):
 def shown(spec, pictures):
     """Return the rows of the queries that a trial keeps, and the rows that test."""
     items = draw_items(spec, pictures, Euclidean)
-    evaluator = Evaluator([Retrieval()], items, spec.examples, 0, spec.queries)
+    evaluator = Evaluator([Retrieval()], items, spec)
     (reader,) = evaluator.readers.values()
     n = len(items.test_rows)
     scores = np.random.default_rng(0).normal(size=(n, n))

@@ -542,35 +542,6 @@ def test_the_best_learner_of_a_run_reads_later_rows(tmp_path):
     assert oasis_bench.notebook.RunResult(tmp_path / "run").best()[0].schema == best[0].schema
 
 
-def as_version_1(model, path):
-    """Write a model as version 1 did: the names in the first step, and no contents."""
-    old = make_pipeline(*[step for _, step in model.steps[1:]])
-    old[0].feature_names_in_ = np.array(model[0].schema.names, dtype=object)
-    save_model(old, path.with_suffix(".2"))
-    with (
-        zipfile.ZipFile(path.with_suffix(".2")) as archive,
-        zipfile.ZipFile(path, "w") as changed,
-    ):
-        for name in {*archive.namelist()} - {"contents.json"}:
-            content = archive.read(name)
-            if name == "header.json":
-                content = content.replace(b'"format_version": 2', b'"format_version": 1')
-            changed.writestr(zipfile.ZipInfo(name), content)
-    return path
-
-
-def test_a_model_of_version_1_knows_its_names_and_one_of_texts_is_refused(tmp_path):
-    frame = pd.DataFrame({"u": U, "v": U[::-1] ** 2, "label": ["a", "b"] * 30})
-    model = fitted(frame, learner="LDA")
-    loaded = load_model(as_version_1(model, tmp_path / "old.npz"))
-    np.testing.assert_array_equal(
-        oasis_bench.embed(loaded, frame[["v", "u"]]), oasis_bench.embed(model, frame)
-    )
-    of_texts = fitted(frame.assign(v=["p", "q", "r"] * 20))
-    with pytest.raises(UsageError, match=r"an older version wrote it.*: fit it anew"):
-        load_model(as_version_1(of_texts, tmp_path / "texts.npz"))
-
-
 def test_a_pipeline_of_scikit_learn_is_saved_with_its_names(tmp_path):
     X, y = load_iris(return_X_y=True, as_frame=True)
     model = make_pipeline(StandardScaler(), LDA()).fit(X, y)

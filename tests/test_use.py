@@ -115,14 +115,15 @@ def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
     assert fitted.values["LDA"] == pytest.approx(values[best]["LDA"], abs=1e-9)
     means = {b: np.mean(values[best][b]) for b in Blend.WEIGHTS}
     b = max(Blend.WEIGHTS, key=lambda b: (round(means[b], 12), b))
-    assert fitted.by.blend == load_blend(tmp_path / "lda.npz").weight == b
-    assert fitted.blend_values == pytest.approx(values[best][b], abs=1e-9)
+    assert fitted.result.tuned[0].blend == load_blend(tmp_path / "lda.npz").weight == b
+    assert fitted.result.blend_values == pytest.approx(values[best][b], abs=1e-9)
     best = max(values, key=lambda scaling: np.mean(values[scaling]["Euclidean"]))
     assert fitted.values["Euclidean"] == pytest.approx(values[best]["Euclidean"], abs=1e-9)
     assert fitted.measure == "retrieval mAP"
     mean, spread = np.mean(fitted.values["LDA"]), np.std(fitted.values["LDA"], ddof=1)
     assert f"LDA, as learned: retrieval mAP {mean:.3f} ± {spread:.3f}" in str(fitted)
-    mean, spread = np.mean(fitted.blend_values), np.std(fitted.blend_values, ddof=1)
+    blended = fitted.result.blend_values
+    mean, spread = np.mean(blended), np.std(blended, ddof=1)
     assert (
         f"LDA, blended with Euclidean (weight {b:g}): retrieval mAP {mean:.3f} ± {spread:.3f}"
         in str(fitted)
@@ -135,8 +136,9 @@ def test_where_the_baseline_is_best_this_is_said(folder, tmp_path):
     e = experiment(folder, LearnerSpec("StandardizedEuclidean"), "none")
     fitted = fit_on_all(e, tmp_path / "model.npz")
     # Ties are decided by the rounding of BLAS.
-    assert fitted.blend_values == pytest.approx(fitted.values["Euclidean"], abs=1e-3)
-    assert np.mean(fitted.blend_values) > np.mean(fitted.values["StandardizedEuclidean"])
+    blended = fitted.result.blend_values
+    assert blended == pytest.approx(fitted.values["Euclidean"], abs=1e-3)
+    assert np.mean(blended) > np.mean(fitted.values["StandardizedEuclidean"])
     said = "The blend weight is 0: on these data nothing that StandardizedEuclidean learned beat"
     assert said in str(fitted)
     _, similarities = oasis_bench.neighbours(load_model(tmp_path / "model.npz"), X, X, k=4)

@@ -15,7 +15,7 @@ import pandas as pd
 from oasis_bench.analysis import RunAnalysis
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.command_line.run import data_options, experiment_of
-from oasis_bench.data import ReadTable, Scaling, Schema
+from oasis_bench.data import ReadTable, Scaling
 from oasis_bench.experiment import Experiment, LearnerSpec, saved_steps
 from oasis_bench.plugins import (
     Blend,
@@ -47,7 +47,7 @@ def fit(options: argparse.Namespace) -> int:
     with closing(ProgressDisplay()) as display:
         fitted = fit_on_all(experiment, options.output, options.plugin, display)
     print(fitted)
-    print(f"kept in {fitted.model}; to use it: 'python -m oasis_bench neighbours --help'")
+    print(f"kept in {options.output}; to use it: 'python -m oasis_bench neighbours --help'")
     return 0
 
 
@@ -169,7 +169,7 @@ def _load(
     model = ReadTable.taken_from(model)
     loaded: list[_Items] = []
     for source, dataset in zip(sources, datasets, strict=True):
-        X, names = dataset.load_items(takes, schema or Schema(), options.name, display.download)
+        X, names = dataset.load_items(takes, schema, options.name, display.download)
         n_needed = model.n_features_in_
         if takes == "rows" and X.shape[1] != n_needed:
             raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from ast import literal_eval
 from collections.abc import Collection, Mapping, Sequence
@@ -39,22 +40,18 @@ def built_in_names() -> list[str]:
 def read_experiment(source: str) -> Experiment:
     """Read an experiment file, or a built-in one by its name."""
     built_in, path = source if source in built_in_names() else None, Path(source)
+    if built_in is None and path.suffix != ".toml" and not os.path.isfile(source):
+        raise UsageError(unknown_name("experiment", source, built_in_names()))
     try:
-        if built_in is None and path.suffix != ".toml" and not path.is_file():
-            raise UsageError(unknown_name("experiment", source, built_in_names()))
         with open_regular(path if built_in is None else BUILT_IN / f"{source}.toml") as file:
-            values = tomllib.loads(file.read().decode("utf-8"))
-    except UsageError:
-        raise
+            found = _fields_of_file(tomllib.loads(file.read().decode("utf-8")))
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from error
     except OSError as error:
         called = short_path(source)
         raise UsageError(f"cannot read experiment {called}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"experiment {source} is not TOML: {error_line(error)}") from error
-    try:
-        found = _fields_of_file(values)
-    except UsageError as error:
-        raise UsageError(f"{source}: {error}") from error
     return Experiment(**found, built_in=built_in)
 
 
@@ -68,7 +65,7 @@ def _fields_of_file(values: Mapping[str, Any]) -> dict[str, Any]:
         for label, table in _table("learners", values.get("learners", {})).items()
     }
     corpora = {
-        name: _corpus(_table(f"corpora.{name}", table, {*settings, "dataset", "learners"}))
+        name: _table(f"corpora.{name}", table, {*settings, "dataset", "learners"})
         for name, table in _table("corpora", values.get("corpora", {})).items()
     }
     each = _table("each", values.get("each", {}), settings)
@@ -76,13 +73,14 @@ def _fields_of_file(values: Mapping[str, Any]) -> dict[str, Any]:
     _refuse_unknown("corpus", quick.get("corpora", []), corpora)
     for corpus in corpora.values():
         _refuse_unknown("learner", corpus.get("learners", []), learners)
-    if corpora and "dataset" in values:
+    if corpora and ("dataset" in values or not all("dataset" in it for it in corpora.values())):
         raise UsageError("a dataset is needed in each of [corpora], and only there")
     first = next(iter(corpora.values()), values)
     for key, table in (("title", values), ("dataset", first)):
         if key not in table:
             raise UsageError(f"the key {key!r} is missing")
-    tables = {"learners": learners, "each": each, "quick": quick, "corpora": corpora}
+    tables = {"learners": learners, "each": each, "quick": quick}
+    tables["corpora"] = {name: table | _dataset(table) for name, table in corpora.items()}
     return {**values, **tables, **_dataset(first)}
 
 
@@ -103,13 +101,6 @@ def _refuse_unknown(kind: str, names: Any, known: Collection[str]) -> None:
     for name in names:
         if name not in [*known]:
             raise UsageError(unknown_name(kind, str(name), known))
-
-
-def _corpus(table: dict[str, Any]) -> dict[str, Any]:
-    """Return a corpus's table with its data set as fields of `Experiment`."""
-    if "dataset" not in table:
-        raise UsageError("a dataset is needed in each of [corpora], and only there")
-    return table | _dataset(table)
 
 
 def _dataset(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data import LabelledRows, Patches, Prepare, ReadTable, Scaling, Schema, row_hashes
+from oasis_bench.data import LabelledRows, Patches, Prepare, ReadTable, Scaling, row_hashes
 from oasis_bench.experiment.file import tasks_by_option
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import (
@@ -126,18 +126,16 @@ def load_rows(
         return dataset.load_checked(progress)
     model = load_model_of(registry, spec.model)
     schema = ReadTable.of_model(model)
-    rows = dataset.read_as(schema or Schema()).load_checked(progress)
-    known = None if schema is None else schema.names
-    if (rows.columns is None) != (known is None):
-        of = "the model" if known is None else "the data"
+    rows = dataset.read_as(schema).load_checked(progress)
+    if (rows.columns is None) != (schema.names is None):
+        of = "the model" if schema.names is None else "the data"
         remark = f"{label}: {of} has no names of columns, which are taken in their order"
         rows = replace(rows, remarks=(*rows.remarks, remark))
     try:
         rows = rows.read_as(schema)
     except UsageError as error:
         raise UsageError(f"{spec.model}: {error}") from error
-    steps = saved_steps(Path(spec.model), registry) or ()
-    takes_missing = any(isinstance(step, Prepare) for step in steps)
+    takes_missing = any(isinstance(step, Prepare) for _, step in getattr(model, "steps", ()))
     if rows.encoding is not None and not takes_missing:
         raise UsageError(
             f"{spec.model}: it was fitted on complete numbers, and the data has missing values: "
@@ -170,7 +168,7 @@ def _drift(label: str, model: Any, items: Any) -> Iterator[str]:
     """Yield how items differ from those that a model was fitted on, as far as its file tells."""
     from sklearn.neighbors import NearestNeighbors  # here: it is slow to import
 
-    schema, read = ReadTable.of_model(model) or Schema(), ReadTable.taken_from(model)
+    schema, read = ReadTable.of_model(model), ReadTable.taken_from(model)
     for i, column in enumerate(schema.columns or ()):
         if column.kind == "category" and (share := (items[:, i] == len(column.texts)).mean()):
             name = quoted(column.name)

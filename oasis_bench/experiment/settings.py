@@ -6,7 +6,7 @@ Each setting is defined once, as a field of `Experiment`, which also converts it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -366,13 +366,9 @@ class Experiment:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make an experiment from `to_dict`, also after JSON has turned tuples into lists."""
+        """Make an experiment from `dataclasses.asdict`, also after JSON, where tuples are lists."""
         learners = {label: LearnerSpec(**spec) for label, spec in values["learners"].items()}
         return cls(**{**values, "learners": learners})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the experiment as plain values for the store."""
-        return asdict(self)
 
     @classmethod
     @cache

@@ -11,8 +11,7 @@ import os
 import textwrap
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from io import BytesIO
+from contextlib import contextmanager
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
@@ -29,7 +28,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
 from oasis_bench.data import (
-    Column,
     FloatArray,
     Patches,
     PatchKind,
@@ -58,7 +56,6 @@ MESSAGE_LENGTH = 500
 FORMAT = "oasis-bench model"
 
 FORMAT_VERSION = 2
-"""Version 1 had no schema: the first step knew the names of columns."""
 
 HEADER = "header.json"
 
@@ -334,7 +331,7 @@ def load_model(path: PathLike, plugin_files: Sequence[PathLike] = ()) -> Any:
 
 
 @contextmanager
-def _named(path: PathLike | BytesIO) -> Iterator[None]:
+def _named(path: PathLike) -> Iterator[None]:
     """Raise UsageError for errors in a model file, with its path."""
     try:
         yield
@@ -376,9 +373,6 @@ def _read(
     blend = _blend_in(header, arrays, registry)
     learner = _decode_learner(header, "", arrays, registry)
     check_is_fitted(learner)
-    if header["format_version"] == 1 and steps:
-        names = learner.__dict__.pop("feature_names_in_", None)
-        header[SCHEMA] = _schema_of_steps(steps, names)
     schema = header[SCHEMA]
     of_baseline = blend.steps if blend and blend.steps else ()
     _refuse_gaps(parts := [*([ReadTable(schema)] if schema else ()), *(steps or ()), learner])
@@ -393,16 +387,6 @@ def _read(
         name = quoted(header[CONTENTS][0])
         raise UsageError(f"its entry {name} is missing, or is not the one that was written")
     return learner, steps, blend, header
-
-
-def _schema_of_steps(steps: Sequence[Any], names: Any) -> Schema | None:
-    """Return the schema of the table of a version-1 model, which had complete numbers."""
-    names = steps[0].__dict__.pop("feature_names_in_", names)
-    if names is not None and isinstance(steps[0], Prepare):
-        raise UsageError(
-            "an older version wrote it, which did not keep how its table was read: fit it anew"
-        )
-    return None if names is None else Schema(tuple(Column(str(name)) for name in names))
 
 
 def _steps_in(
@@ -459,16 +443,13 @@ def _refuse_gaps(steps: Sequence[Any]) -> None:
 
 def _blend_in(header: dict[str, Any], arrays: Arrays, registry: Registry) -> Blend | None:
     """Return the blend, if there is one, with the steps of its baseline."""
-    if (held := arrays.get(BLEND)) is None and f"{BASELINE_PLACE}.json" not in header:
+    held: Any = arrays.get(BLEND)
+    if held is None and f"{BASELINE_PLACE}.json" not in header:
         return None
-    if held is None or held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():
-        raise UsageError(f"{BLEND} is not three numbers of double precision, none negative")
+    _check_array(BLEND, held, FittedArray((3,), np.float64), {})
     steps = _steps_in(header, BASELINE_PLACE, arrays, registry)
     weight, baseline_sd, learned_sd = held.tolist()
-    blend = Blend(weight, baseline_sd, learned_sd, None if steps is None else tuple(steps))
-    if blend.weight != weight or not np.isfinite(held).all():
-        raise UsageError(f"{BLEND}: its numbers {held.tolist()} are those of no blend")
-    return blend
+    return Blend(weight, baseline_sd, learned_sd, None if steps is None else tuple(steps))
 
 
 def training_rows_of(path: Path) -> Hashes:
@@ -480,13 +461,13 @@ def training_rows_of(path: Path) -> Hashes:
         return read_archive(file)[1].get(TRAINING_ROWS)
 
 
-def load_blend(path: PathLike | BytesIO) -> Blend | None:
+def load_blend(path: PathLike) -> Blend | None:
     """Read the blend with the Euclidean baseline from a model file.
 
     Parameters
     ----------
-    path : str, path-like or BytesIO
-        A model file, as for `load_model`, or its content.
+    path : str or path-like
+        A model file, as for `load_model`.
 
     Returns
     -------
@@ -498,10 +479,7 @@ def load_blend(path: PathLike | BytesIO) -> Blend | None:
     UsageError
         If the file cannot be read, or is not a model file.
     """
-    with (
-        _named(path),
-        nullcontext(path) if isinstance(path, BytesIO) else open_regular(Path(path)) as file,
-    ):
+    with _named(path), open_regular(Path(path)) as file:
         return _blend_in(*read_archive(file), Registry.load())
 
 
@@ -669,7 +647,7 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         header = json.loads(archive.read(HEADER))
         if header["format"] != FORMAT:
             raise UsageError(f"is of the format {header['format']!r}, not {FORMAT!r}")
-        if header["format_version"] not in (1, FORMAT_VERSION):
+        if header["format_version"] != FORMAT_VERSION:
             raise UsageError(
                 f"has format version {header['format_version']!r}, written by oasis-bench "
                 f"{header['versions']['oasis-bench']}: install one that reads it"

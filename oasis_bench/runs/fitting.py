@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from oasis_bench import __version__
 from oasis_bench.data import LabelledRows
@@ -19,7 +20,7 @@ from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
 from oasis_bench.plugins import Registry, add_about
 from oasis_bench.runs.run import SILENT, Watcher
 from oasis_bench.system import Folder, UsageError, refuse_input, spelled, whole_file
-from oasis_bench.trial import Assignment, TrialResult, TunedRow
+from oasis_bench.trial import Assignment, TrialResult
 
 BASELINE = "Euclidean"
 
@@ -35,23 +36,13 @@ class Fitted(NamedTuple):
 
     Attributes
     ----------
-    learner : str
-    model : Path
-        Its file.
+    result : TrialResult
+        The trial that fitted it, without test rows.
     measure : str
         The task and measure by which it was tuned.
-    by : TunedRow
-        The gallery of this task, and the tuned weight of the blend, the selected use, and the
-        temperature and weight of the votes.
-    keeps_frequencies : bool
-        Whether classes are as frequent in an inner fold as in the data.
     values : mapping of str to list of float
         The measure on each inner fold, for the learner as learned and for the Euclidean baseline.
         Empty if the search ran out of time before all folds.
-    blend_values : sequence of float
-        As `values`, for the blend with this baseline (see `Blend`).
-    posterior_values : sequence of float
-        As `values`, for the posterior use.
     tuned : mapping of str to value
         Its scaling and hyper-parameters.
     is_tuned : bool
@@ -62,14 +53,9 @@ class Fitted(NamedTuple):
         Remarks on the data for the user.
     """
 
-    learner: str
-    model: Path
+    result: TrialResult
     measure: str
-    by: TunedRow
-    keeps_frequencies: bool
     values: Mapping[str, list[float]]
-    blend_values: Sequence[float]
-    posterior_values: Sequence[float]
     tuned: Mapping[str, Any]
     is_tuned: bool
     n_rows: int
@@ -77,46 +63,48 @@ class Fitted(NamedTuple):
     remarks: Sequence[str]
 
     def __str__(self) -> str:
+        by, learner = self.result.tuned[0], self.result.row.learner
+        keeps_frequencies = self.result.row.split == "stratified"
         tuned = ", ".join(f"{name} {value}" for name, value in self.tuned.items())
         few = f"{self.n_rows:,} of {self.n_in_all:,} rows, the same share of each class"
         which = few if self.n_rows < self.n_in_all else "all rows"
-        lines = [*self.remarks, f"{self.learner} is fitted on {which}: {tuned}"]
-        of_data = ", in which classes are as frequent as in the data" * self.keeps_frequencies
+        lines = [*self.remarks, f"{learner} is fitted on {which}: {tuned}"]
+        of_data = ", in which classes are as frequent as in the data" * keeps_frequencies
         lines.append(
             "what to expect of new rows, as mean and standard deviation over inner folds"
-            f"{of_data} (each row of a fold is compared with {COMPARED_WITH[self.by.gallery]}):"
+            f"{of_data} (each row of a fold is compared with {COMPARED_WITH[by.gallery]}):"
         )
         values = {**self.values}
-        if self.by.blend is not None and self.learner in values:
-            as_learned = values.pop(self.learner)
-            if self.by.blend < 1:
-                name = f"{self.learner}, blended with Euclidean (weight {self.by.blend:g})"
-                values[name] = [*self.blend_values]
-            is_alone = " (blend weight 1)" * (self.by.blend == 1)
-            values[f"{self.learner}, as learned{is_alone}"] = as_learned
-        if self.by.tau is not None:
-            weight = f"weight {self.by.posterior_blend:g}"
-            name = f"{self.learner}, votes of the training rows ({weight}, tau {self.by.tau:g})"
-            values[name] = [*self.posterior_values]
+        if by.blend is not None and learner in values:
+            as_learned = values.pop(learner)
+            if by.blend < 1:
+                name = f"{learner}, blended with Euclidean (weight {by.blend:g})"
+                values[name] = [*self.result.blend_values]
+            is_alone = " (blend weight 1)" * (by.blend == 1)
+            values[f"{learner}, as learned{is_alone}"] = as_learned
+        if by.tau is not None:
+            weight = f"weight {by.posterior_blend:g}"
+            name = f"{learner}, votes of the training rows ({weight}, tau {by.tau:g})"
+            values[name] = [*self.result.posterior_values]
         for name, found in values.items():
             spread = f" ± {np.std(found, ddof=1):.3f}" if len(found) > 1 else ""
             mean = f"{np.mean(found):.3f}{spread}" if found else "not known: the search ended"
             lines.append(f"  {name}: {self.measure} {mean}")
-        if self.by.tau is not None:
-            how = "these votes" if self.by.use == "posterior" else "the similarity, without votes"
-            lines.append(f"The model is of the {self.by.use} use: 'neighbours' ranks by {how}.")
-        if self.by.blend == 0 and self.by.use == "direct":
+        if by.tau is not None:
+            how = "these votes" if by.use == "posterior" else "the similarity, without votes"
+            lines.append(f"The model is of the {by.use} use: 'neighbours' ranks by {how}.")
+        if by.blend == 0 and by.use == "direct":
             lines.append(
-                f"The blend weight is 0: on these data nothing that {self.learner} learned beat "
+                f"The blend weight is 0: on these data nothing that {learner} learned beat "
                 "the Euclidean baseline, and 'neighbours' ranks by this baseline."
             )
-        how = "'run --split stratified'" if self.keeps_frequencies else "'run'"
+        how = "'run --split stratified'" if keeps_frequencies else "'run'"
         if self.is_tuned:
             lines.append(
                 "Tuning selected the best candidate on these folds, so its value is slightly "
                 f"optimistic. {how} measures on rows that were not used for tuning."
             )
-        if self.keeps_frequencies:
+        if keeps_frequencies:
             lines.append(
                 "'run' alone takes equally many rows of each class, so its values are others."
             )
@@ -174,16 +162,11 @@ def fit_on_all(
             by = result.tuned[0]
             tuned = {"scaling": by.scaling, **json.loads(by.params), "n_steps": by.n_steps}
             fitted = Fitted(
-                learner=label,
-                model=output,
+                result=result,
                 measure=f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
-                by=by,
-                keeps_frequencies=specs[-1].where.split == "stratified",
                 values={
                     name: _on_inner_folds(one) for name, one in found.items() if one.validation
                 },
-                blend_values=result.blend_values,
-                posterior_values=result.posterior_values,
                 tuned={name: value for name, value in tuned.items() if value is not None},
                 is_tuned=is_tuned,
                 n_rows=rows.y.shape[0],
@@ -204,12 +187,10 @@ def _sample(rows: LabelledRows, most: int, seed: int) -> LabelledRows:
     n = rows.y.shape[0]
     if n <= most or rows.multi_label or any(part is not None for part in others):
         return rows
-    order = np.random.default_rng(seed).permutation(n)
-    order = order[np.argsort(np.asarray(rows.y)[order], kind="stable")]
-    counts = rows.class_counts()
-    kept = np.ceil(counts * (most / n)).astype(np.int64)
-    place = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
-    drawn = np.sort(order[place < np.repeat(kept, counts)])
+    y = pd.Series(rows.y).iloc[np.random.default_rng(seed).permutation(n)]
+    of_class = y.groupby(y)
+    is_drawn = of_class.cumcount() < np.ceil(of_class.transform("size") * (most / n))
+    drawn = np.sort(y.index[is_drawn])
     images = None if rows.images is None else tuple(rows.images[i] for i in drawn)
     groups = None if rows.groups is None else np.unique(rows.groups[drawn], return_inverse=True)[1]
     return replace(rows, X=rows.X[drawn], y=rows.y[drawn], images=images, groups=groups)

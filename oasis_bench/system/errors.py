@@ -71,11 +71,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ask whether the nearest of `known` was meant; '' where none is near."""
     folded = {other.casefold(): other for other in known}
-    near = (
-        []
-        if len(name) > LONGEST_VALUE
-        else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.65)
-    )
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.65)
     return f"did you mean {quoted(folded[near[0]])}? " if near else ""
 
 

@@ -109,21 +109,12 @@ class Folder:
         return path
 
     def open(self, name: str, mode: Literal["rb", "ab"] = "rb") -> BinaryIO:
-        """Open a regular file below it, to read it or to append to it, without waiting."""
-        flags = os.O_NOFOLLOW | os.O_NONBLOCK  # it may be replaced after `path` looked at it
+        """Open a regular file below it, to read it or to append to it."""
         path = self.path(name)
-        file = open(  # noqa: SIM115 - the caller closes it
-            path, mode, opener=lambda name, own: os.open(name, own | flags, 0o666)
-        )
-        found, wrong = os.fstat(file.fileno()), ""
-        if not stat.S_ISREG(found.st_mode):
-            wrong = f"it is {_kind(found.st_mode)}, not a regular file"
-        elif mode == "ab" and found.st_nlink > 1:
+        if mode == "ab" and path.exists() and path.stat().st_nlink > 1:
             wrong = "it is a hard link, and another file would grow too: put a copy in its place"
-        if wrong:
-            file.close()
             raise OSError(errno.EINVAL, wrong, str(path))
-        return file
+        return path.open(mode)
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file below it by `whole_file`; a missing folder between is made."""

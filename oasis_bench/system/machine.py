@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -339,7 +339,7 @@ _distributions_of_modules = cache(packages_distributions)
 """It reads the list of files of every installed distribution: as long as a small trial takes."""
 
 
-def _versions() -> dict[str, str | None]:
+def _versions() -> dict[str, str]:
     """Return the versions of `DISTRIBUTIONS` and of all distributions with a loaded module."""
     of_modules = _distributions_of_modules()
     loaded = {name.partition(".")[0] for name in list(sys.modules)} & of_modules.keys()
@@ -347,9 +347,4 @@ def _versions() -> dict[str, str | None]:
     return {name: _version(name) for name in sorted({*DISTRIBUTIONS, *names})}
 
 
-@cache
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
+_version = cache(version)

@@ -89,7 +89,7 @@ class Conversation:
                 if isinstance(wanted, int):
                     came, wanted = line.inbox.next_bytes(wanted), bytearray
                 else:
-                    came = line.next_message()
+                    came = line.inbox.next_message()
                 if came is None:
                     return False
                 if isinstance(came, wall.Ended) and came.status != "ok":
@@ -98,15 +98,12 @@ class Conversation:
                     self._expected = self._talk.send(came)
                 else:
                     line.refuse(came)
-                line.drop_file()
         except StopIteration:
             return True
         except EndsTrialError as error:
             self.end("failed", *error.args)
         except wall.MessageError as error:
             self.end("crashed", f"what its process sent cannot be read: {error}")
-        finally:
-            line.drop_file()
         return False
 
     def _whole(self, work: Talk) -> Talk:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from oasis_bench.data import FloatArray
-from oasis_bench.experiment import ChooseBy
+from oasis_bench.experiment import ChooseBy, TrialSpec
 from oasis_bench.plugins import (
     Blend,
     ExemplarLearner,
@@ -191,37 +191,32 @@ class _OfTask:
 class Evaluator:
     """Evaluates the scores of a trial's learner by the tasks of one split.
 
-    For the report it keeps the neighbours of `examples` queries, drawn with `seed` from the rows
-    `queries` or from all test items.  With `projects` it also keeps the positions of some test
-    items in a plane.  Classes are predicted with the tuning measure of the task, or its first
-    measure.
+    For the report it keeps the neighbours of some queries, and the positions of some test items in
+    a plane, if `spec` asks for them.  Classes are predicted with the tuning measure of the task, or
+    its first measure.
     """
 
     def __init__(
         self,
         tasks: Sequence[Task],
         items: TrialItems,
-        examples: int,
-        seed: int,
-        queries: Sequence[int] | None = None,
-        projects: bool = False,
-        chooses_by: Sequence[ChooseBy] = (),
+        spec: TrialSpec,
     ) -> None:
-        self._items, self._chooses_by = items, chooses_by
+        self._items, self._chooses_by = items, spec.chooses_by
         self._tasks = tasks
         new = {task.name: self._new_evaluation(task) for task in tasks}
         self._of_task = {name: _OfTask(one, one, one) for name, one in new.items()}
         self.votes: dict[str, Votes] = {}
         """The votes for each gallery that has some."""
-        n_test = len(items.test_rows)
+        n_test, seed = len(items.test_rows), spec.seed_for("examples")
         drawn = np.random.default_rng(seed).permutation(n_test)
         places = np.argsort(items.original_order)[drawn]
-        if queries is not None:
-            places = places[np.isin(items.test_rows[places], queries)]
-        self._examples = places[:examples]
+        if spec.queries is not None:
+            places = places[np.isin(items.test_rows[places], spec.queries)]
+        self._examples = places[: spec.examples]
         y = items.truth.y
         self._projected: KeptRows | None = None
-        if projects and isinstance(y, np.ndarray):
+        if spec.projection and isinstance(y, np.ndarray):
             self._projected = KeptRows(items_in_plane(y, seed), n_test)
         self._shown = KeptRows(self._examples, n_test)
         self._shows_votes = False

@@ -121,10 +121,7 @@ class Findings:
             numbers[TRAINING] = training
         return TrialResult(
             row,
-            answers=found.answers,
-            measures=found.measures,
-            groups=found.groups,
-            predicted_classes=found.predicted_classes,
+            **vars(found),
             retrievals=self.evaluator.retrievals(),
             projections=self.evaluator.projections(self.learner, rows),
             tuned=sorted(self.tuned.values(), key=lambda row: self.places[row.gallery]),

@@ -56,8 +56,8 @@ class Inbox:
         self.is_open = n_read > 0
         return self.is_open
 
-    def next_message(self) -> tuple[wall.Message | None, int | None]:
-        """Return the next complete message and its file; None for each that is missing.
+    def next_message(self) -> wall.Message | None:
+        """Return the next complete message, or None; its file is kept for `take_file`.
 
         Raise MessageError if a line is not a message.
         """
@@ -65,14 +65,24 @@ class Inbox:
         if not end:
             if len(line) > LONGEST_LINE:
                 raise wall.MessageError("a line without an end")
-            return None, None
+            return None
         message = wall.from_line(bytes(line))
         self._text = rest
-        file = None
-        if isinstance(message, wall.WITH_FILE):
-            file, self._file = self._file, None
-        self._drop_file()
-        return message, file
+        if not isinstance(message, wall.WITH_FILE):
+            self._drop_file()
+        return message
+
+    def take_file(self) -> int:
+        """Return the file that came with the message; raise MessageError if it is not sealed.
+
+        Otherwise the process could change it after it has seen the test items.
+        """
+        if self._file is None:
+            raise wall.MessageError("the fitted learner did not come with the message")
+        if not wall.is_sealed(self._file):
+            raise wall.MessageError("the file that came with the message is not sealed")
+        file, self._file = self._file, None
+        return file
 
     def next_bytes(self, n_bytes: int) -> bytearray | None:
         """Return the next `n_bytes`, or None until all have come."""
@@ -180,7 +190,6 @@ class Line:
     def __init__(self, rough: bool) -> None:
         self.phase = "the start"
         self._wall_tolerance = ROUGH_SECONDS if rough else WALL_SECONDS
-        self._file: int | None = None  # that came with the last message
 
     def connect(self, server: int, line: socket.socket, begin_phase: Callable[[], object]) -> None:
         """Connect to the process of the next stage, which runs below the process `server`."""
@@ -194,11 +203,6 @@ class Line:
     def clock(self) -> HarnessClock:
         """Start the harness's clock."""
         return HarnessClock(self.server, self._wall_tolerance)
-
-    def next_message(self) -> wall.Message | None:
-        """Return the next message, or None; its file is kept for `take_file`."""
-        message, self._file = self.inbox.next_message()
-        return message
 
     def began(self, phase: str) -> Talk:
         """Receive the beginning of a phase."""
@@ -233,24 +237,6 @@ class Line:
         kept = KeptRows(range(n_items), n_classes)
         yield from self.scores(ScoreReader(gallery, n_items, n_classes, (kept,)))
         return kept.rows
-
-    def take_file(self) -> int:
-        """Return the file that came with the message; raise MessageError if it is not sealed.
-
-        Otherwise the process could change it after it has seen the test items.
-        """
-        if self._file is None:
-            raise wall.MessageError("the fitted learner did not come with the message")
-        if not wall.is_sealed(self._file):
-            raise wall.MessageError("the file that came with the message is not sealed")
-        file, self._file = self._file, None
-        return file
-
-    def drop_file(self) -> None:
-        """Close a received file that was not taken."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
 
     def refuse(self, message: wall.Message) -> NoReturn:
         """Raise MessageError for a message that is not allowed now."""

@@ -183,9 +183,6 @@ class SealedItems:
         )
         self.training_rows = apply_steps(self.steps, training)
         """The training items, as the learner gets them."""
-        self._descriptors: list[int] = []
-        # The files are closed when no trial has the items any more; processes keep theirs.
-        weakref.finalize(self, _close_all, self._descriptors)
 
     @cached_property
     def few(self) -> int:
@@ -222,14 +219,11 @@ class SealedItems:
         return self._seal(apply_steps(self.steps, self._items.X[self._items.test_rows]))
 
     def _seal(self, *parts: Any) -> int:
-        self._descriptors.append(wall.seal_items(wall.Items(*parts)))
-        return self._descriptors[-1]
+        descriptor = wall.seal_items(wall.Items(*parts))
+        # It is closed when no trial has the items any more; processes keep theirs.
+        weakref.finalize(self, os.close, descriptor)
+        return descriptor
 
 
 Sealed = Callable[[str | None], SealedItems]
 """Returns the items of a trial in a scaling; equal scalings share one object."""
-
-
-def _close_all(descriptors: list[int]) -> None:
-    while descriptors:
-        os.close(descriptors.pop())

@@ -132,8 +132,6 @@ class Votes(NamedTuple):
     classes: npt.NDArray[np.int64] | None  # of the columns; None: not those of the data set
 
 
-COPY_BYTES = 16 * 2**20
-
 END_BYTES = 64 * 2**10
 """Bytes of a trial's output that are kept from its start, and from its end."""
 
@@ -211,12 +209,8 @@ class KeptFiles:
         gives them.
         """
         try:
-            with (
-                OutputError.at(self._folder / Folder.MODELS),
-                self._new(Folder.MODELS).open("wb") as model,
-            ):
-                while part := os.pread(file, COPY_BYTES, model.tell()):
-                    model.write(part)
+            with OutputError.at(self._folder / Folder.MODELS):
+                self._new(Folder.MODELS).write_bytes(wall.map_bytes(file))
         finally:
             os.close(file)
         self._steps = steps

@@ -13,7 +13,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Self
 
@@ -26,7 +25,6 @@ from oasis_bench.plugins import (
     refusal_of_votes,
     sd_of_baseline,
 )
-from oasis_bench.system import error_line
 from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.evaluator import Evaluator, Traces, galleries_of, reason_against
@@ -35,9 +33,6 @@ from oasis_bench.trial.harness_side.inbox import ROUGH_SECONDS, HarnessClock, Li
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems
 from oasis_bench.trial.harness_side.result import KeptFiles, Votes, row_of
 from oasis_bench.trial.harness_side.rows import TunedRow, ValidationRow
-
-MOST_CLASSES = 10**6
-"""More classes of training items are not possible."""
 
 
 @dataclass
@@ -81,12 +76,11 @@ class Trial:
         spec = replace(spec, chooses_by=asked)
         task_of = {task.name: task for task in evaluated}
         tunes = {task_of[by.task].gallery: place for place, by in reversed([*enumerate(asked)])}
-        drawn = (spec.examples, spec.seed_for("examples"), spec.queries, spec.projection)
         tuner = task_of[asked[0].task]
         findings = Findings(
             row=row_of(spec, items, learner),
             learner=learner,
-            evaluator=Evaluator(evaluated, items, *drawn, asked),
+            evaluator=Evaluator(evaluated, items, spec),
             traces=Traces(tuner, asked[0], items),
             kept=KeptFiles(spec, items, folder),
             refused=refused,
@@ -99,8 +93,8 @@ class Trial:
         trial = cls(
             spec, known, *of_items, tuner, findings, winners=winners, saved_model=saved_model
         )
-        if not trial.needs_tuning:
-            sealed_in(scaling)  # raises if the items cannot be scaled so
+        for kind in known.scalings if trial.needs_tuning else [scaling]:
+            sealed_in(kind)  # raises if the items cannot be scaled so
         return trial
 
     @property
@@ -128,12 +122,12 @@ class Trial:
         return wall.Stage(name, self.assignment, tuned, galleries, server, self.taus)
 
     @property
-    def taus(self) -> tuple[float | None, ...]:
-        """The tau of the votes for each gallery of the current fit; empty without any votes."""
+    def taus(self) -> dict[str, float]:
+        """The tau of the votes for each gallery of the current fit that has votes."""
         fits, places = self.findings.fits, self.findings.places
         galleries = fits[-1].galleries if fits else ()
-        taus = tuple(self.winners[places[gallery]].tau for gallery in galleries)
-        return taus if any(tau is not None for tau in taus) else ()
+        found = {gallery: self.winners[places[gallery]].tau for gallery in galleries}
+        return {gallery: tau for gallery, tau in found.items() if tau is not None}
 
     @property
     def has_learned(self) -> bool:
@@ -218,7 +212,7 @@ def tune(trial: Trial, line: Line) -> Talk:
     n_begun: Counter[str] = Counter()
     clock = None
     for scaling in (None, *known.scalings):
-        line.give(_sealed(trial, scaling).training)
+        line.give(trial.sealed_in(scaling).training)
     while not isinstance(
         message := (yield wall.PhaseBegan, wall.Validated, wall.Tuned), wall.Tuned
     ):
@@ -267,14 +261,6 @@ def tune(trial: Trial, line: Line) -> Talk:
     message.fit_seconds = seconds - message.score_seconds
 
 
-def _sealed(trial: Trial, scaling: str | None) -> SealedItems:
-    """Return the items in a scaling; end the trial if they cannot be scaled so."""
-    try:
-        return trial.sealed_in(scaling)
-    except Exception as error:
-        raise EndsTrialError(error_line(error)) from error
-
-
 def fit(trial: Trial, line: Line) -> Talk:
     """Receive the fitted learner and its costs, then its scores of the test items."""
     now, findings = trial.fit, trial.findings
@@ -284,7 +270,7 @@ def fit(trial: Trial, line: Line) -> Talk:
     clock = line.clock()
     line.give(now.items.training)
     now.came = fitted = yield wall.Fitted
-    now.model = line.take_file()
+    now.model = line.inbox.take_file()
     clock.subtract(n_bytes=os.fstat(now.model).st_size)
     now.seconds, now.cpu_seconds = clock.charge(fitted.seconds, fitted.cpu_seconds)
     line.give(now.model)  # its process waits for this: the clock sees no later work
@@ -295,7 +281,7 @@ def fit(trial: Trial, line: Line) -> Talk:
             findings.notes.append(f"its model is not saved: {saved.reason}")
         elif 0 in map(findings.places.get, now.galleries):
             takes_rows = trial.learner.takes == "rows"
-            findings.kept.add_model(line.take_file(), now.items.steps if takes_rows else None)
+            findings.kept.add_model(line.inbox.take_file(), now.items.steps if takes_rows else None)
     if now.tuned.blend is not None:
         compared, seed = (yield wall.Compared), trial.assignment.seeds.blend
         for gallery in now.galleries:
@@ -310,15 +296,16 @@ def fit(trial: Trial, line: Line) -> Talk:
 def load(trial: Trial, line: Line) -> Talk:
     """Receive the learner of a saved model, then its scores of the test items."""
     assert trial.saved_model is not None
+    assert trial.spec.model is not None
     now = trial.fit
     yield from line.began(wall.WARM_UP)
     line.give(now.items.few)
     yield from line.began(wall.LOAD)
     line.give(trial.saved_model)
     now.came = loaded = yield wall.Loaded
-    now.model = line.take_file()
+    now.model = line.inbox.take_file()
     _add_tuned(trial)
-    blend = load_blend(BytesIO(wall.map_bytes(trial.saved_model)))
+    blend = load_blend(trial.spec.model)
     if loaded.tau is not None:
         now.blend = blend or Blend(1.0, 1.0, 1.0)
         for won in trial.winners:
@@ -350,8 +337,7 @@ def vote(trial: Trial, line: Line) -> Talk:
             won.use, won.tau = "direct", None
         return
     seed, n_test = trial.assignment.seeds.blend, len(trial.items.test_rows)
-    galleries = _with_votes(trial, line, voted)
-    for gallery, sd in zip(galleries, voted.sds, strict=True):
+    for gallery, sd in zip([*trial.taus], voted.sds, strict=True):
         won, tuned = trial.winners[findings.places[gallery]], findings.tuned[gallery]
         points = [(yield from line.points("test", n_test, voted.n_classes))]
         if gallery == "training":
@@ -376,16 +362,6 @@ def vote(trial: Trial, line: Line) -> Talk:
         tuned.baseline_scaling = won.baseline_scaling
         if won.use == "posterior" and findings.places[gallery] == 0:
             now.blend = blend
-
-
-def _with_votes(trial: Trial, line: Line, voted: wall.Voted) -> list[str]:
-    """Return the galleries with votes; refuse a message for more or fewer."""
-    both = zip(trial.fit.galleries, trial.taus, strict=True)
-    galleries = [gallery for gallery, tau in both if tau is not None]
-    known = len(trial.items.classes) if trial.saved_model is None else voted.n_classes
-    if len(voted.sds) != len(galleries) or not 0 < voted.n_classes == known <= MOST_CLASSES:
-        line.refuse(voted)
-    return galleries
 
 
 def _add_tuned(trial: Trial) -> None:
@@ -444,7 +420,7 @@ def score_alone(trial: Trial, line: Line) -> Talk:
     if trial.taus:
         line.give(now.items.training)
         voted = yield wall.Voted
-        for gallery in _with_votes(trial, line, voted):
+        for gallery in trial.taus:
             n_alone = len(evaluator.alone)
             votes[gallery] = yield from line.points("test", n_alone, voted.n_classes)
     try:

@@ -120,7 +120,8 @@ class Predictions:
         rows: LabelledRows,
         tuned: Mapping[str, TunedRow],
     ) -> None:
-        self.path, self.spec, self._rows, self._tuned = path, spec, rows, tuned
+        self.path, self._rows, self._tuned = path, rows, tuned
+        self.spec = replace(spec, examples=0, projection=False)
         self._learner = Registry.load(spec.plugin_files).algorithms[spec.algorithm]
         items = draw_items(spec, rows, self._learner)
         arrays = what_was_scored(items)
@@ -142,7 +143,7 @@ class Predictions:
             answer = AnswerRow(task.name, "not applicable", reason_against(task, self._learner))
             if answer.reason is None:
                 try:
-                    evaluator = Evaluator([task], self.items, 0, 0, chooses_by=self.spec.chooses_by)
+                    evaluator = Evaluator([task], self.items, self.spec)
                     gallery = task.gallery
                     if (blend := self._blend(gallery)) is not None:
                         evaluator.blend(gallery, blend, self._learner, prepared(gallery))
@@ -226,8 +227,6 @@ class Predictions:
             for part in slices(n_queries, max(1, wall.MOST_SCORE_BYTES // row_bytes)):
                 n_rows = part.stop - part.start
                 content = stream.read(n_rows * row_bytes)
-                if len(content) < n_rows * row_bytes:
-                    raise UsageError("it ends early")
                 if np.isnan(np.frombuffer(content, dtype)).any():
                     raise UsageError("it holds scores that are NaN")
                 yield wall.Scores(gallery, n_rows, dtype.name), content

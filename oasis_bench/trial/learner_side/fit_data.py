@@ -17,6 +17,8 @@ from oasis_bench.tasks import Truth
 SPAN_BYTES = 256 * 2**20
 """Rows larger than this in double precision are not converted to coordinates of their span."""
 
+NO_TRUTH = Truth()
+
 
 @dataclass(frozen=True)
 class FitData:
@@ -31,7 +33,7 @@ class FitData:
     pairs: list[npt.NDArray[np.int64]] | None  # of same items, and of different items
     seed: int  # draws the order of triplets and pairs
     queries: Any = None  # as X
-    truth: Truth | None = None
+    truth: Truth = NO_TRUTH
 
     @classmethod
     def of(cls, X: Any, y: Labels, judgements: Judgements | None, seed: int) -> FitData:

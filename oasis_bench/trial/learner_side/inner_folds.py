@@ -183,7 +183,6 @@ class InnerFolds:
 
     def baseline_values(self, data: FitData) -> Values:
         """Return the value of the Euclidean baseline by each measure."""
-        assert data.truth is not None
         asked = baseline_scores, data.queries, self._assignment.seeds.ties, data.X
         return np.array(
             [
@@ -196,7 +195,6 @@ class InnerFolds:
         self, place: int, learner: MetricLearner, data: FitData, rows: FitData, learned_sd: float
     ) -> list[float]:
         """Return the values of the blends by a measure; the baseline takes these `rows`."""
-        assert data.truth is not None
         by, task = self._assignment.chooses_by[place], self._tasks[place]
         seeds = self._assignment.seeds
         gallery = rows.queries if task.gallery == "test" else rows.X
@@ -219,7 +217,6 @@ class InnerFolds:
         self, place: int, votes: dict[float, _Votes], data: FitData, rows: FitData
     ) -> list[float]:
         """Return the values of the posterior ways by a measure; the baseline takes these `rows`."""
-        assert data.truth is not None
         ways = [(way.weight, way.tau) for way in self.ways if way.tau is not None]
         if not votes:
             return [math.nan] * len(ways)
@@ -251,7 +248,6 @@ class InnerFolds:
         also: Callable[[int, FloatArray], object] = lambda start, scores: None,
     ) -> float:
         """Return the value of a learner by a measure; ``also(start, scores)`` gets its scores."""
-        assert data.truth is not None
         by, task = self._assignment.chooses_by[place], self._tasks[place]
         similarity: Callable[[Any, Any], FloatArray] = learner.similarity
         training = data.X

@@ -316,14 +316,12 @@ def _send_votes(
     except NoScaleError as error:
         channel.send(wall.Voted(reason=str(error)))
         return
-    both = zip(stage.galleries, stage.taus, strict=True)
-    galleries = [(gallery, tau) for gallery, tau in both if tau is not None]
-    taus = [tau for _, tau in galleries]
+    taus = [*stage.taus.values()]
     needs_sds, seed = not (is_saved or is_alone), stage.assignment.seeds.blend
     sds = sds_of_affinity(posterior, seed, taus) if needs_sds else [0.0] * len(taus)
     channel.send(wall.Voted(len(posterior.classes_), sds))
     of_test = posterior.points(posterior.shares(test, taus))
-    for (gallery, tau), points in zip(galleries, of_test, strict=True):
+    for (gallery, tau), points in zip(stage.taus.items(), of_test, strict=True):
         _send_points("test", points, channel)
         if gallery == "training" and not is_alone:
             posterior.tau = tau
@@ -348,7 +346,7 @@ def _score_alone(stage: wall.Stage, channel: Channel) -> None:
     learner = _fitted_copy(stage, channel, wall.ANSWER)
     test, training = _receive_items(stage, channel)
     _send_scores(without_votes(learner), stage.galleries, test, training, channel, nullcontext())
-    if any(tau is not None for tau in stage.taus):
+    if stage.taus:
         training = wall.map_items(channel.receive_file())
         _send_votes(learner, stage, channel, training, test, is_alone=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -172,7 +172,7 @@ class Stage:
     tuned: Tuned  # what to fit; in the stage 'tune' the first candidate
     galleries: tuple[str, ...]  # of the tasks that this fit is for: 'test', 'training'
     server: int  # the process number below which all processes of the trial are
-    taus: tuple[float | None, ...] = ()  # of the votes, for each gallery; None: no votes
+    taus: Mapping[str, float]  # of the votes, by gallery
 
 
 def checkpoints(max_steps: int) -> list[int]:
