@@ -12,7 +12,8 @@ from fake_runs import fake_trials, write_run
 
 from oasis_bench.claims import CLAIMS, decided_by, experiments, needs_quiet_cores, published
 from oasis_bench.command_line import main
-from oasis_bench.command_line.paper import paper_experiment
+from oasis_bench.command_line.options import make_parser
+from oasis_bench.command_line.paper import asked_experiments, paper_experiment
 from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
 from oasis_bench.experiment import read_experiment
 from oasis_bench.plugins import Registry
@@ -75,6 +76,15 @@ def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
     assert "paper-words is left out: " in (folder / "claims.html").read_text()
     assert "1 inconclusive" in captured.out
     assert (folder / "paper-words" / "results.sqlite").read_bytes() == before
+
+
+def test_what_takes_too_long_runs_only_if_asked():
+    def asked(*options):
+        return asked_experiments(make_parser().parse_args(["paper", *options]))
+
+    assert asked("--large") == asked("--experiments", "keel") == ["keel"]
+    assert {*asked(), "keel"} == {*asked("--quick")} == {*experiments()}
+    assert "keel" not in asked()
 
 
 @pytest.mark.parametrize("name", experiments())

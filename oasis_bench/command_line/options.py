@@ -66,6 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
             f"{prog} run --help           the options of a verb",
         ),
     )
+    parser.set_defaults(quick=False, save_models=False, predictions=False, plugin=[], cluster=None)
     parser.add_argument("--version", action="version", version=f"oasis-bench {__version__}")
     verbs: Any = parser.add_subparsers(required=True, metavar="VERB", help=argparse.SUPPRESS)
     for title, adders in {
@@ -139,7 +140,7 @@ def _add_run(verbs: Any) -> None:
         "a first answer in some seconds: one class subset, 2 partitions, 2 inner folds, 4 "
         "candidates, at most 64000 steps and no learning curves, unless you set them",
     )
-    run.writes("--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
+    run.writes("DIR", "a new folder (default: runs/DATASET-TIME)")
     what = "continue an interrupted run; name its plugin files again with --plugin"
     run.reads("--resume", "RUN", what)
     _add_tables(run)
@@ -167,10 +168,9 @@ def _add_evaluate(verbs: Any) -> None:
         "metric.npz --dataset other.csv --label kind",
         "runs/mine --tasks my-task --plugin mine.py",
     )
-    parser.set_defaults(quick=False, save_models=False, predictions=False)
     parser.reads("evaluated", "MODEL|RUN", "a model file, or the output folder of a run")
     parser.add("--dataset", "NAME|PATH", "the data to evaluate a model on")
-    parser.writes("--output", "DIR", "a new folder, for a model (default: runs/DATASET-TIME)")
+    parser.writes("DIR", "a new folder, for a model (default: runs/DATASET-TIME)")
     _add_tables(parser)
     parsing.add_data_options(parser)
     _add_settings(
@@ -194,8 +194,7 @@ def _add_fit(verbs: Any) -> None:
         "write it with its scaling to a model file. What to expect of it is printed.",
         "table.csv --label kind --learner OASIS --output metric.npz",
     )
-    of_run = ("experiment", "corpora", *Experiment.settings())
-    parser.set_defaults(quick=False, **dict.fromkeys(of_run))
+    parser.set_defaults(**dict.fromkeys(("experiment", "corpora", *Experiment.settings())))
     parser.add("dataset", "NAME|PATH", "your table, or a data set")
     one: dict[str, Any] = {"type": lambda text: [text]}
     what = "a learner of 'list algorithms' (default OASIS)"
@@ -205,7 +204,7 @@ def _add_fit(verbs: Any) -> None:
         "the task of --pairs or --triplets)"
     )
     parser.add("--task", "NAME", what, dest="tasks", **one)
-    parser.writes("--output", "FILE.npz", "the model file", required=True)
+    parser.writes("FILE.npz", "the model file", required=True)
     _add_param(parser)
     parsing.add_data_options(parser)
     _add_settings(parser, "They decide how the learner is tuned.", FIT_SETTINGS, of_a_file=False)
@@ -238,7 +237,7 @@ def _add_neighbours(verbs: Any) -> None:
     parser.add("queries", "QUERIES", "the table, or data set, of the queries")
     count: dict[str, Any] = {"type": parsing.positive_of_text}
     parser.add("-k", "N", "neighbours of each query (default 10)", default=10, **count)
-    parser.writes("--output", "FILE.csv", "where to write them (default: the terminal)")
+    parser.writes("FILE.csv", "where to write them (default: the terminal)")
     _add_named_rows(parser)
 
 
@@ -257,7 +256,7 @@ def _add_embed(verbs: Any) -> None:
     parser.reads("model", "MODEL", "a model file")
     parser.add("dataset", "TABLE", "the table, or data set")
     what = "a .csv, .npy or .parquet file (the last needs the extra [parquet])"
-    parser.writes("--output", "FILE", what, required=True)
+    parser.writes("FILE", what, required=True)
     what = "vectors for an index, with the blend: inner products of both kinds are the similarity"
     vectors: dict[str, Any] = {"dest": "purpose", "choices": ("queries", "gallery")}
     parser.add("--for", "KIND", f"queries or gallery: {what}", **vectors)
@@ -271,7 +270,7 @@ def _add_model(verbs: Any) -> None:
     actions = verbs.add_parser("model", help=what).add_subparsers(required=True, metavar="ACTION")
     parser = _verb(actions, "use:describe", what, "", "metric.npz --output card.md")
     parser.reads("model", "MODEL", "a model file; the card of one in RUN/models has its measures")
-    parser.writes("--output", "FILE.md", "where to write it (default: the terminal)")
+    parser.writes("FILE.md", "where to write it (default: the terminal)")
     parsing.add_plugin(parser)
 
 
@@ -379,7 +378,7 @@ def _add_data(verbs: Any) -> None:
         )
         parser.add("dataset", "NAME|PATH", "a name, a file or a folder")
         if action == "describe":
-            parser.writes("--output", "FILE", "write a page with histograms and pictures, too")
+            parser.writes("FILE", "write a page with histograms and pictures, too")
         _add_json(parser)
         parsing.add_data_options(parser)
         parsing.add_plugin(parser)
@@ -398,6 +397,7 @@ def _add_web_scale(verbs: Any) -> None:
     for flag, default, least, most, what in (
         ("test-images", 402_164, LEAST_IMAGES, parsing.MOST, "test images, which are ranked"),
         ("visterms", 10_000, 1, parsing.MOST, "visual words: the number of features"),
+        # 160 million steps for 2.3 million images (JMLR 2010, 5.2.3)
         ("steps-per-image", 70, 1, 10**6, "steps for each training image"),
         ("seeds", 1, 1, 1000, "number of trainings of each kind, each with different triplets"),
         ("queries", 1000, 1, parsing.MOST, "test images used as queries; all if there are fewer"),
@@ -418,7 +418,7 @@ def _add_web_scale(verbs: Any) -> None:
         default=[65_536],
     )
     what = "results and the last model of each training (default: runs/web-scale)"
-    parser.writes("--output", "DIR", what, default=Path("runs") / "web-scale")
+    parser.writes("DIR", what, default=Path("runs") / "web-scale")
 
 
 def _add_compare(verbs: Any) -> None:
@@ -448,7 +448,7 @@ def _add_export(verbs: Any) -> None:
     )
     kinds = ("csv", "parquet", "summary", "trec")
     parser.add("--format", f"{{{','.join(kinds)}}}", what, required=True, choices=kinds)
-    parser.writes("--output", "DIR", "where to write them (default: RUN/export)")
+    parser.writes("DIR", "where to write them (default: RUN/export)")
     parsing.add_plugin(parser)
 
 
@@ -478,7 +478,7 @@ def _add_judge(verbs: Any) -> None:
     parser.add("--queries", "N", what, **count)
     what = "largest number of pictures to rate for each query (default: 20)"
     parser.add("--candidates", "N", what, **count)
-    parser.writes("--output", "FILE", "the page (default: RUN/judge.html)")
+    parser.writes("FILE", "the page (default: RUN/judge.html)")
     what = "files that raters saved: add their marks to RUN/ratings.csv (default: write the page)"
     parser.reads("--collect", "FILE", what, nargs="+")
 
@@ -493,14 +493,14 @@ def _add_paper(verbs: Any) -> None:
         "time. To continue an interrupted run, repeat the command.",
         "--quick",
     )
-    what = "run only these, each with a report (default: all that test a claim)"
+    what = "run only these, each with a report (default: all that test a claim, but not keel)"
     parser.add("--experiments", "A,B", what, type=parsing.names_of_text)
+    parser.switch("--large", "run what takes too long to be among the others: keel")
     parser.switch(
         "--quick", "1 partition and short searches: shows that it works, decides no claim"
     )
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
-    parser.writes("--output", "DIR", what)
-    parser.set_defaults(plugin=[], cluster=None, save_models=False, predictions=False, tables=False)
+    parser.writes("DIR", what)
 
 
 def _add_ranks(verbs: Any) -> None:
@@ -522,7 +522,7 @@ def _add_ranks(verbs: Any) -> None:
     what = "the learner whose error the others reduce (default: Euclidean)"
     parser.add("--baseline", "LEARNER", what, default="Euclidean")
     what = "where tables, figures and page are written (default: runs/ranks)"
-    parser.writes("--output", "DIR", what, default=Path("runs") / "ranks")
+    parser.writes("DIR", what, default=Path("runs") / "ranks")
     _add_json(parser)
 
 
@@ -537,13 +537,12 @@ def _add_verify(verbs: Any) -> None:
         "find one with probability .955.",
         "sent/results --plugin sent/theirs.py",
     )
-    parser.set_defaults(quick=False, save_models=False, predictions=False)
     parser.reads("sent", "FOLDER", "CSV files, one for each corpus, as 'run' writes to 'results'")
     what = "corpora that are run again (default: 22)"
     parser.add("--draw", "N", what, type=parsing.positive_of_text, default=22)
     what = "run these corpora again in place of drawn ones"
     parser.add("--corpora", "A,B", what, type=parsing.names_of_text)
     parser.reads("--results", "FOLDER", "the published results (default: those of the checkout)")
-    parser.writes("--output", "DIR", "where corpora are run again (default: runs/verify-...)")
+    parser.writes("DIR", "where corpora are run again (default: runs/verify-...)")
     _add_place(parser)
     parsing.add_plugin(parser)

@@ -20,6 +20,9 @@ from oasis_bench.web_scale import chance_level, train, trainings
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
 """Settings smaller than in `run --quick`: the results of neither are evidence."""
 
+LARGE = ("keel",)
+"""Experiments for --large: with them, the others and this one take more than two hours."""
+
 MOST_JOBS = 8
 """Most trials at a time: trials of networks take some 1 GB of memory each."""
 
@@ -41,10 +44,7 @@ def paper(options: argparse.Namespace) -> int:
     quick run are no evidence.
     An experiment that cannot run, for lack of data, is reported and left out.
     """
-    names = options.experiments or experiments()
-    for name in names:
-        if name not in experiments():
-            raise UsageError(f"--experiments: {unknown_name('experiment', name, experiments())}")
+    names = asked_experiments(options)
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
     reports, remarks, failures = load_reports(), quick_note(options), 0
@@ -66,6 +66,15 @@ def paper(options: argparse.Namespace) -> int:
     print(summary)
     print(f"report: {page}")
     return TRIAL_FAILED if failures else 0
+
+
+def asked_experiments(options: argparse.Namespace) -> list[str]:
+    """Name the experiments that the options ask for; a quick run has the large ones, too."""
+    known, names = experiments(), options.experiments or []
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--experiments: {unknown_name('experiment', name, known)}")
+    return names or [it for it in known if options.quick or (it in LARGE) == options.large]
 
 
 def paper_experiment(name: str, quick: bool) -> Experiment:

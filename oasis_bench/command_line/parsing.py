@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 from oasis_bench.system import (
     UsageError,
     quoted,
-    read_value,
     refuse_input,
     short_path,
     unknown_name,
@@ -74,8 +73,8 @@ class Parser(argparse.ArgumentParser):
     """A parser that takes options in full only and raises UsageError for a wrong one.
 
     The error names the nearest option, verb or choice, and the help of the verb.
-    Paths of `inputs` must exist, and `outputs` must be other paths; this is checked last, when all
-    words are correct.
+    Paths of `inputs` must exist, and that of --output must be another; this is checked last, when
+    all words are correct.
     Its help begins with `examples`, and leaves the groups in `rare` to --help-all.
     """
 
@@ -83,7 +82,6 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**how, allow_abbrev=False, add_help=False, formatter_class=_Formatter)
         self.examples = examples
         self.inputs: list[argparse.Action] = []
-        self.outputs: list[argparse.Action] = []
         self.rare: list[Any] = []
         self.add_argument("-h", "--help", "--help-all", action=_Help)
         self._positionals.title = "arguments"
@@ -103,9 +101,9 @@ class Parser(argparse.ArgumentParser):
         """Add an option without a value, which is off by default."""
         self.add_argument(name, action="store_true", help=what)
 
-    def writes(self, name: str, metavar: str, what: str, **how: Any) -> None:
-        """Add an option, or an argument, that is a path to write to."""
-        self.outputs.append(self.add(name, metavar, what, type=path_of_text, **how))
+    def writes(self, metavar: str, what: str, **how: Any) -> None:
+        """Add the option --output, a path to write to."""
+        self.add("--output", metavar, what, type=path_of_text, **how)
 
     def reads(self, name: str, metavar: str, what: str, **how: Any) -> None:
         """Add an option, or an argument, that is a path to read, which must exist."""
@@ -161,8 +159,7 @@ class Parser(argparse.ArgumentParser):
                     reason = getattr(error, "strerror", None) or str(error)
                     why = f"{short_path(path)}: {reason}: give a path that exists"
                     self.error(str(argparse.ArgumentError(action, why)))
-            for output in self.outputs:
-                refuse_input(getattr(found, output.dest), given)
+            refuse_input(getattr(found, "output", None), given)
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -204,10 +201,9 @@ def path_of_text(text: str) -> Path:
 
 def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:
     """Read a whole number within bounds."""
-    value = read_value(text, int) if text.isdecimal() else 0
-    if not (isinstance(value, int) and least <= value <= most):
-        small = isinstance(value, int) and value < least
-        needed = f"of at least {least}" if small else f"from {least} to {most}"
+    value = int(text[:99]) if text.isdecimal() else 0
+    if not least <= value <= most:
+        needed = f"of at least {least}" if value < least else f"from {least} to {most}"
         raise argparse.ArgumentTypeError(f"{quoted(text)}: a whole number {needed} is needed")
     return value
 
