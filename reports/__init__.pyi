@@ -19,5 +19,4 @@ from .terminal import (
     summary_html as summary_html,
     summary_text as summary_text,
 )
-from .view import refuse_baseline as refuse_baseline
 from .web_scale import write_web_scale_report as write_web_scale_report

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from oasis_bench.claims import CHANGES, ClassList, decided_by, published
+from oasis_bench.claims import CHANGES, ClassList, Runs, decided_by, published
 from oasis_bench.reports.measures import table_beside
 from oasis_bench.reports.report_files import write_page
 from oasis_bench.reports.table import (
@@ -36,9 +36,6 @@ PAGE = "claims.html"
 
 WIDTH = 90
 """Of the drawing of an effect, in pixels."""
-
-Runs = Mapping[str, Mapping[str, StoredRun]]
-"""The runs of each experiment, by experiment and then by the name of the run."""
 
 TABLES = {
     ("paper-table4", "paper-table4-more"): {

@@ -6,7 +6,6 @@ The rows have the headlines of each task, not every measure.
 from __future__ import annotations
 
 import base64
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +23,6 @@ from oasis_bench.system import (
     UsageError,
     encodable,
     error_line,
-    how_to_install,
     quoted,
     require_packages,
 )
@@ -103,14 +101,7 @@ def _csv(table: pd.DataFrame) -> bytes:
 
 def _parquet(table: pd.DataFrame) -> bytes:
     require_packages("a .parquet file", ["pyarrow"], "parquet")
-    content = io.BytesIO()
-    try:
-        table.to_parquet(content, engine="pyarrow", index=False)
-    except ImportError as error:  # it is too old for pandas
-        raise UsageError(
-            f"a .parquet file needs a newer pyarrow: {how_to_install('parquet')}"
-        ) from error
-    return content.getvalue()
+    return table.to_parquet(engine="pyarrow", index=False)
 
 
 WRITERS = {"csv": _csv, "parquet": _parquet}
@@ -152,17 +143,11 @@ def result_rows(run: StoredRun) -> pd.DataFrame:
         ]
         own = own.merge(pd.DataFrame(cells), on=["subset", "learner"])
         parts.append(own.assign(task=task, split=split))
-    rows = pd.concat(parts)
-    rows = rows.rename(columns={"n": "partitions"})
-    where = zip(rows["subset"], rows["split"], strict=True)
-    images = [view.sizes.get(key, (None, None)) for key in where]
-    rows = rows.assign(
-        subset_title=[view.subset_title(subset) for subset in rows["subset"]],
-        n_train=pd.array([n_train for n_train, _ in images], "Int64"),
-        n_test=pd.array([n_test for _, n_test in images], "Int64"),
-        **_of_run(view),
+    rows = pd.concat(parts).join(view.sizes, on=["subset", "split"])
+    rows = rows.rename(columns={"n": "partitions"}).assign(
+        subset_title=[view.subset_title(subset) for subset in rows["subset"]], **_of_run(view)
     )
-    return rows[list(COLUMNS)].astype({"threads": "Int64"})
+    return rows[list(COLUMNS)].astype(dict.fromkeys(("threads", "n_train", "n_test"), "Int64"))
 
 
 def _of_run(view: RunView) -> dict[str, Any]:
@@ -240,9 +225,8 @@ def _results_of(path: Path) -> pd.DataFrame:
     """Read the rows of a summary, or make them of a run."""
     rows = read_summary(path) if path.is_file() else result_rows(read_run(path))
     rows = rows.reindex(columns=[*TEXTS, *NUMBERS, *MORE_TEXTS, *MORE_NUMBERS])
+    rows = rows.astype({"n_train": float, "n_features": float})
     seconds = rows["tuning_seconds"].fillna(0) + rows["fit_seconds"]
-    for name in ("n_train", "n_features"):
-        rows[name] = rows[name].astype(float)
     rows = rows.assign(
         corpus=rows["corpus"].fillna(rows["dataset"]),
         kind=rows["kind"].fillna("kind not known"),

@@ -292,7 +292,7 @@ def draw_legend(
         text.set_parse_math(False)
 
 
-def render(figure: Figure, name: str = "oasis-bench") -> bytes:
+def render(figure: Figure, name: str) -> bytes:
     """Write a figure as SVG, the same bytes each time; its ids are those of `name`."""
     svg = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}), warnings.catch_warnings():

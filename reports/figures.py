@@ -48,9 +48,9 @@ def panels(
     return figure, dict(zip(shown, made, strict=True))
 
 
-def band_of(rows: pd.DataFrame, x: str, y: str, partitions: int | None = None) -> pd.DataFrame:
-    """Return mean and standard error of `y` at each `x` that has `partitions` values."""
-    points = rows.groupby(x)[y].agg(["mean", "sem", "size"])
+def band_of(rows: pd.DataFrame, x: str, partitions: int | None = None) -> pd.DataFrame:
+    """Return mean and standard error of the value at each `x` that has `partitions` values."""
+    points = rows.groupby(x)["value"].agg(["mean", "sem", "size"])
     points = points[points["size"] == (partitions or points["size"])]
     return points.reset_index(names="x").rename(columns={"sem": "se"})
 
@@ -61,14 +61,6 @@ def entries(
     """Return the legend entries of the learners that have rows."""
     present = set(rows["learner"])
     return {view.marked(name): style for name, style in styles.items() if name in present}
-
-
-@mpl.rc_context(fs.STYLE)
-def quality_against_time(view: RunView, task: str) -> list[fs.Drawing]:
-    """Draw the first measure of a task against the time of tuning and fit."""
-    name, figure = f"{task}_against_time", draw_quality_against_time(view, task)
-    words = {"task": task_title(task), "measure": view.names(task)[0], "uses": _uses(view)}
-    return fs.finish(name, figure, "against_time", view=view, **words)
 
 
 def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
@@ -83,10 +75,6 @@ def draw_quality_against_time(view: RunView, task: str) -> fs.Plot | None:
     others = {"Pareto front": FRONT, **_legend_of_uses(view)}
     fs.draw_legend(figure, entries(view, styles, points), others, lines=False)
     return figure
-
-
-def _uses(view: RunView) -> str:
-    return WORDS["figures"]["uses"] if view.has_posterior else ""
 
 
 def _legend_of_uses(view: RunView) -> dict[str, dict[str, Any]]:
@@ -168,28 +156,29 @@ def pareto_front(
 
 
 @mpl.rc_context(fs.STYLE)
-def task_figures(view: RunView, task: str) -> list[fs.Drawing]:
-    """Draw the figures that a task has: nothing if it has no curve and only one class subset."""
-    words = {"task": task_title(task), "measure": view.names(task)[0], "uses": _uses(view)}
-    return [
-        drawing
+def task_figures(view: RunView, task: str) -> dict[str, list[fs.Drawing]]:
+    """Draw each figure of `DRAWN`; an empty list for one that shows nothing of the task."""
+    uses = WORDS["figures"]["uses"] if view.has_posterior else ""
+    words = {"task": task_title(task), "measure": view.names(task)[0], "uses": uses}
+    return {
+        what: fs.finish(f"{task}_{what}", draw(view, task), what, view=view, **words)
         for what, draw in DRAWN.items()
-        for drawing in fs.finish(f"{task}_{what}", draw(view, task), what, view=view, **words)
-    ]
+    }
 
 
 @mpl.rc_context(fs.STYLE)
-def cost_figures(view: RunView) -> list[fs.Drawing]:
-    """Draw how the costs of each split grow with the classes; nothing for one class subset."""
+def split_figures(view: RunView, what: str) -> list[fs.Drawing]:
+    """Draw 'costs' or 'along_steps' for each split that has something to show."""
+    draw = {"costs": draw_costs, "along_steps": draw_along_steps}[what]
     return [
         drawing
-        for split in view.splits
+        for split, (task, measure) in view.tuned_by.items()
         for drawing in fs.finish(
-            "_".join(["costs", *view.of_splits(split)]),
-            draw_costs(view, split),
-            "costs",
-            view=view,
-            split="".join(view.of_splits(f", {split}")),
+            what + view.of_split(f"_{split}"),
+            draw(view, split),
+            what,
+            **{"view": view, "task": task, "measure": measure},
+            split=view.of_split(f", {split}"),
         )
     ]
 
@@ -274,6 +263,7 @@ def draw_reliability(view: RunView, task: str) -> fs.Plot | None:
 
 
 DRAWN = {
+    "against_time": draw_quality_against_time,
     "by_classes": draw_by_classes,
     "precision_at_k": draw_precision_at_k,
     "reliability": draw_reliability,
@@ -291,29 +281,13 @@ def _draw_curve(
     for subset, axes in of_subset.items():
         rows = curve[curve["subset"] == subset]
         for learner, style in styles.items():
-            band = band_of(rows[rows["learner"] == learner], "k", "value")
+            band = band_of(rows[rows["learner"] == learner], "k")
             fs.draw_band(axes, band, style, markevery=[0, *range(9, len(band), 10)])
         chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
         axes.plot(chance.index, chance, **fs.CHANCE)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     fs.draw_legend(figure, entries(view, styles, curve), {dashed: fs.CHANCE})
     return figure
-
-
-@mpl.rc_context(fs.STYLE)
-def step_figures(view: RunView) -> list[fs.Drawing]:
-    """Draw the measure that tuned the steps along them, for each split."""
-    return [
-        drawing
-        for split, (task, measure) in view.tuned_by.items()
-        for drawing in fs.finish(
-            "_".join(["along_steps", *view.of_splits(split)]),
-            draw_along_steps(view, split),
-            "along_steps",
-            **{"view": view, "task": task, "measure": measure},
-            split="".join(view.of_splits(f", {split}")),
-        )
-    ]
 
 
 def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
@@ -335,7 +309,7 @@ def draw_along_steps(view: RunView, split: str) -> fs.Plot | None:
             rows = scores[(scores["subset"] == subset) & (scores["learner"] == learner)]
             for part, line in PARTS.items():
                 of_part = rows[rows["part"] == part]
-                band = band_of(of_part, "n_steps", "value", partitions=len(own))
+                band = band_of(of_part, "n_steps", partitions=len(own))
                 drawn = {**style, "markersize": 3, "linestyle": line}
                 fs.draw_band(axes, band, drawn, shade=part != "validation")
             level = values.loc[values["trial_id"].isin(own["trial_id"]), "as_learned"].mean()

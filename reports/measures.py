@@ -138,9 +138,9 @@ def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:
     answers = answers[(answers["task"] == task) & (answers["subset"] == subset)]
     answers = answers[answers["status"] == "ok"].drop_duplicates("partition")
     count = answers["n_left_out"].mean()
-    images = view.sizes.get((subset, view.split_of(task)))
-    if images is not None and count > 0:
-        yield note("left_out", n_test=images[1], items=view.info.items, n=count)
+    if count > 0:
+        n_test = view.sizes.loc[(subset, view.split_of(task)), "n_test"]
+        yield note("left_out", n_test=n_test, items=view.info.items, n=count)
 
 
 def file_name(subset: str) -> str:
@@ -288,7 +288,7 @@ def table_beside(
     keys: Mapping[str, str],
     numbers: pd.DataFrame,
     text: Callable[[float], str],
-    notes: Sequence[str] = (),
+    notes: Sequence[str],
 ) -> Table:
     """Make a table of ours and (in brackets) the published: a column for each learner.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -43,14 +43,9 @@ ONCE = ["rater_id", "query", "candidate"]
 MOST_BYTES = 20_000_000
 """A file of the page has some 30 bytes a mark."""
 
-
 Floats = npt.NDArray[np.float64]
 
 HUMAN = "human level"
-
-
-Question: TypeAlias = tuple[int, list[int]]
-"""A query and its candidates, in the order of the page: row numbers of the data set."""
 
 
 class RatingFile(msgspec.Struct):
@@ -69,8 +64,8 @@ def data_key(run: StoredRun) -> str:
     return hashlib.sha256(" ".join(data).encode()).hexdigest()[:16]
 
 
-def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[Question]:
-    """Select queries and candidates with a picture, at most the given numbers.
+def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[tuple[int, list[int]]]:
+    """Select queries and candidates with a picture, at most the given numbers, as row numbers.
 
     Candidates are the first pictures that the learners retrieve: the first ones of all learners,
     then the second ones, each picture once.  Their order on the page is random, so it does not
@@ -109,17 +104,17 @@ def whole_depths(rows: pd.DataFrame, marked: Sequence[tuple[int, int]]) -> pd.Se
 
 
 def write_rating_page(
-    folder: Path, n_queries: int = 25, n_candidates: int = 20, output: Path | None = None
+    folder: Path, queries: int = 25, candidates: int = 20, output: Path | None = None
 ) -> tuple[Path, str]:
     """Write the rating page of a run; return its path and a summary of it.
 
-    The page has at most `n_queries` queries with at most `n_candidates` candidates each.  It names
-    no learner and no class.  Without `output` it is judge.html in the run's folder.
+    The page has at most that many `queries`, with at most that many `candidates` each.  It names no
+    learner and no class.  Without `output` it is judge.html in the run's folder.
     """
     path = folder / PAGE if output is None else output
     run = read_run(folder)
     refuse_input(path, (file for file in folder.iterdir() if file.name != PAGE))
-    asked = questions(run, n_queries, n_candidates)
+    asked = questions(run, queries, candidates)
     thumbnails = run.pictures.set_index("row")["thumbnail"]
     pictured = {row for query, candidates in asked for row in (query, *candidates)}
     values = {
@@ -151,10 +146,7 @@ def collect_ratings(folder: Path, files: Sequence[Path]) -> str:
     new = new.drop_duplicates(ONCE, keep="last")
     ratings = pd.concat([before, new]).drop_duplicates(ONCE, keep="last")
     path = folder / RATINGS
-    try:
-        Folder(folder).write(RATINGS, to_csv(ratings))
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}: nothing is changed") from error
+    Folder(folder).write(RATINGS, to_csv(ratings))
     return f"collected: {_count(new)}; {path} has {_count(ratings)}"
 
 

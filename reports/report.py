@@ -17,10 +17,10 @@ import pandas as pd
 from oasis_bench.data import Scaling
 from oasis_bench.reports import figures, measures, trials
 from oasis_bench.reports.ratings import rating_tables, read_ratings
-from oasis_bench.reports.report_files import data_uri, render_line, write_page
+from oasis_bench.reports.report_files import data_uri, render, write_page
 from oasis_bench.reports.table import latex_text, plural, series
 from oasis_bench.reports.verdict import answers, headlines, next_steps
-from oasis_bench.reports.view import RunView, refuse_baseline, task_title, view_of
+from oasis_bench.reports.view import RunView, task_title, view_of
 from oasis_bench.reports.words import WORDS, defined
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import Folder, printable
@@ -47,7 +47,6 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
     the best one.  `run` is the store if it has been read already.
     """
     view = view_of(read_run(folder) if run is None else run)
-    refuse_baseline(view.stored, baseline)
     chapters = [_chapter(view, task, baseline) for task in view.tasks]
     ratings = read_ratings(folder)
     tables = {
@@ -58,9 +57,9 @@ def write_report(folder: Path, baseline: str | None = None, run: StoredRun | Non
         "ratings": [] if ratings is None else rating_tables(view, ratings),
     }
     drawn = {
-        "steps": figures.step_figures(view),
+        "steps": figures.split_figures(view, "along_steps"),
         "space": figures.space_figures(view),
-        "costs": figures.cost_figures(view),
+        "costs": figures.split_figures(view, "costs"),
     }
     lost = view.stored.trials.dropna(subset="traceback")
     pictures, queries = retrieved(view)
@@ -111,18 +110,15 @@ def _counted(found: re.Match[str]) -> str:
 
 def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str, Any]:
     """Return what the page shows of one task."""
-    source = view.info.sources.tasks[task]
     names = view.measures[task]["measure"].unique()
-    words = {name: text for name in names if (text := measure_words(view, task, name))}
     return {
         "task": task,
         "title": task_title(task),
-        "source": source,
-        "words": words,
+        "source": view.info.sources.tasks[task],
+        "words": {name: text for name in names if (text := measure_words(view, task, name))},
         "headlines": measures.measure_tables(view, task),
         "differences": measures.difference_tables(view, task, baseline),
         "confusion": measures.confusion_tables(view, task),
-        "against_time": figures.quality_against_time(view, task),
         "figures": figures.task_figures(view, task),
     }
 
@@ -225,7 +221,7 @@ def _methods(view: RunView) -> str:
     scope = [plural(size, "word") for size in view.subsets.values()]
     if not view.info.multi_label:
         scope = [view.subset_label(subset) for subset in view.subsets]
-    train, test = next((f"{a:,}", f"{b:,}") for a, b in [*view.sizes.values(), (0, 0)])
+    (train, test), *_ = *view.sizes.itertuples(index=False), (0, 0)
     of_first = view.trials.groupby("learner", sort=False)["n_features"].agg(["min", "max"])[:1]
     ends = dict.fromkeys(f"{n:,}" for n in of_first.to_numpy().ravel())  # by rare categories
     values = {label: _values(view, label).items() for label in learners}
@@ -237,7 +233,7 @@ def _methods(view: RunView) -> str:
         for label, own in values.items()
     }
     by = view.measures_that_tuned[["task", "measure"]].drop_duplicates()
-    return render_line(
+    text = render(
         "methods.txt.j2",
         view=view,
         learners=[
@@ -246,8 +242,8 @@ def _methods(view: RunView) -> str:
         dataset=_cited(view.dataset_name, sources.dataset.citation),
         scope=series(scope) + ("" if view.info.multi_label else f" {view.class_noun}"),
         version=view.info.provenance.get("versions", {}).get("oasis-bench", ""),
-        train=train,
-        test=test,
+        train=f"{train:,}",
+        test=f"{test:,}",
         rows=f"rows of {' to '.join(ends)} features" if ends else "rows",
         scaling=Scaling,
         tasks=[_cited(name, task.citation) for name, task in sources.tasks.items()],
@@ -261,6 +257,7 @@ def _methods(view: RunView) -> str:
         tuned=[f"{label} ({', '.join(names)})" for label, names in several.items() if names],
         fixed=[f"{label} {', '.join(texts)}" for label, texts in single.items() if texts],
     )
+    return " ".join(text.strip().split("\n"))
 
 
 def _values(view: RunView, label: str) -> dict[str, list[Any]]:

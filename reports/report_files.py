@@ -40,11 +40,6 @@ def render(template: str, **context: Any) -> str:
     return _templates().get_template(template).render(**context)
 
 
-def render_line(template: str, **context: Any) -> str:
-    """Fill the template of a text, whose lines are joined by spaces."""
-    return " ".join(render(template, **context).strip().split("\n"))
-
-
 @cache
 def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(

@@ -253,11 +253,9 @@ def series(items: Sequence[str]) -> str:
     return " and ".join([part for part in (", ".join(items[:-1]), *items[-1:]) if part])
 
 
-def some(items: Sequence[str], most: int = 4) -> str:
-    """Write a list of things as `series` does, but of more than `most` only the first."""
-    return series(
-        items if len(items) <= most else [*items[: most - 1], f"{len(items) - most + 1} more"]
-    )
+def some(items: Sequence[str]) -> str:
+    """Write a list of things as `series` does, but of more than four only the first three."""
+    return series(items if len(items) <= 4 else [*items[:3], f"{len(items) - 3} more"])
 
 
 def number_text(value: float, pattern: str, missing: str = "n/a") -> str:

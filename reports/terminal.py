@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.reports.figures import quality_against_time, task_figures
+from oasis_bench.reports.figures import task_figures
 from oasis_bench.reports.measures import measure_tables
 from oasis_bench.reports.report_files import render
 from oasis_bench.reports.table import (
@@ -199,6 +199,7 @@ def summary_html(run: StoredRun) -> str:
         figures=[
             drawing
             for task in view.tasks
-            for drawing in (*quality_against_time(view, task), *task_figures(view, task))
+            for own in task_figures(view, task).values()
+            for drawing in own
         ],
     )

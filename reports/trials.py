@@ -102,7 +102,7 @@ def _uses(trials: pd.DataFrame) -> str:
 def tuned_by_notes(view: RunView) -> Iterator[str]:
     """Say by what measure the inner folds tuned, on each split."""
     for split, rows in view.measures_that_tuned.groupby("split", sort=False):
-        where = "".join(view.of_splits(f" on the split {split}"))
+        where = view.of_split(f" on the split {split}")
         by = [f"{one.measure} of the task {one.task}" for one in rows.itertuples()]
         yield f"Validation and test{where}: {' or '.join(by)}."
 
@@ -212,9 +212,9 @@ def _cost_table(view: RunView, split: str) -> Table:
         return Column(header, shown, text)
 
     return Table(
-        name="_".join(["costs", *view.of_splits(split)]),
+        name="costs" + view.of_split(f"_{split}"),
         title="Time of tuning, fit and query, and memory: medians over partitions"
-        + "".join(view.of_splits(f", split {split}")),
+        + view.of_split(f", split {split}"),
         columns=[
             view.subset_column(rows),
             view.learner_column(rows),

@@ -363,7 +363,7 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
         for it in scored[-1:]:
             for label, end in _ends_of_first(view, task, it):
                 values = f"{label}.{end.name}={end.wider}"
-                where = "".join(view.of_splits(f", split {view.split_of(task)}"))
+                where = view.of_split(f", split {view.split_of(task)}")
                 yield NextStep(
                     sentence("wider", learner=label, where=where, end=end),
                     again(view, {"--param": values}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.table import Column, clip, plural
 from oasis_bench.reports.words import notes_where
 from oasis_bench.runs import StoredRun
-from oasis_bench.system import UsageError, encodable, unknown_name
+from oasis_bench.system import encodable
 
 DAGGER = " †"
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
@@ -23,8 +23,6 @@ TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
 BASELINE = "Euclidean"
 
 CELL = ["subset", "learner", "split"]
-
-Part = TypeVar("Part")
 
 
 def task_title(task: str) -> str:
@@ -57,9 +55,9 @@ class RunView(RunAnalysis):
         """The meaning of the dagger, if a learner has one."""
         return notes_where({"transductive": self.transductive}, items=self.info.items)
 
-    def of_splits(self, *parts: Part) -> tuple[Part, ...]:
-        """Return texts or columns that name splits: none if the run has one split."""
-        return parts if len(self.splits) > 1 else ()
+    def of_split(self, text: str) -> str:
+        """Return a text that names a split; '' if the run has one split."""
+        return text * (len(self.splits) > 1)
 
     @cached_property
     def partitions_text(self) -> str:
@@ -109,9 +107,9 @@ class RunView(RunAnalysis):
         """Return the column of the class subsets of rows."""
         return Column(self.class_noun.capitalize(), rows["subset"], self.subset_label)
 
-    def split_columns(self, rows: pd.DataFrame) -> tuple[Column, ...]:
+    def split_columns(self, rows: pd.DataFrame) -> list[Column]:
         """Return the column of the splits of rows; none if the run has one split."""
-        return self.of_splits(Column("Split", rows["split"], align="l"))
+        return [Column("Split", rows["split"], align="l")] * (len(self.splits) > 1)
 
     @cached_property
     def retrievals(self) -> pd.DataFrame:
@@ -122,15 +120,14 @@ class RunView(RunAnalysis):
         return rows[rows["split"] == split]
 
     @cached_property
-    def sizes(self) -> dict[tuple[str, str], tuple[int, int]]:
+    def sizes(self) -> pd.DataFrame:
         """The training and test items of a partition by subset and split, of those with a trial.
 
         Folds of a data set need not be of one size: then the means, rounded.
         """
         keys = ["subset", "split"]
         of_partitions = self.stored.trials.drop_duplicates([*keys, "partition"])
-        means = of_partitions.groupby(keys)[["n_train", "n_test"]].mean().round().astype(int)
-        return {key: (train, test) for key, train, test in means.itertuples()}
+        return of_partitions.groupby(keys)[["n_train", "n_test"]].mean().round().astype(int)
 
     def spread_text(self, task: str) -> str:
         """Say what ± is for a task: a deviation, or an error of judgements."""
@@ -194,9 +191,3 @@ class RunView(RunAnalysis):
 def view_of(run: StoredRun) -> RunView:
     """Return the view of a run, the same one for its summary and its report."""
     return RunView(run)
-
-
-def refuse_baseline(run: StoredRun, asked: str | None) -> None:
-    """Raise a UsageError if a run has no learner with this label."""
-    if asked is not None and asked not in run.info.experiment.learners:
-        raise UsageError(unknown_name("baseline", asked, run.info.experiment.learners))

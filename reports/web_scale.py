@@ -67,9 +67,8 @@ def schedule_name(batch_size: float) -> str:
 def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
     """Return a row for each checkpoint, in the order of images, steps, batch size and seed.
 
-    The columns are these four, threads, schedule (its name), steps_an_image, and the fields of
-    `Checkpoint`, with columns such as precision_at_1 for its precisions.  batch_size is NaN for
-    exact OASIS.
+    The columns are these four, threads, schedule (its name), and the fields of `Checkpoint`, with
+    columns such as precision_at_1 for its precisions.  batch_size is NaN for exact OASIS.
     """
     rows = [
         {
@@ -82,10 +81,8 @@ def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
         for point in record.checkpoints
     ]
     frame = pd.DataFrame(rows).drop(columns="precision_at")
-    frame = frame.astype({"batch_size": float, "peak_bytes": float}).assign(
-        schedule=frame["batch_size"].astype(float).map(schedule_name),
-        steps_an_image=frame["steps"] / frame["images"],
-    )
+    frame = frame.astype({"batch_size": float, "peak_bytes": float})
+    frame["schedule"] = frame["batch_size"].map(schedule_name)
     return frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
 
 

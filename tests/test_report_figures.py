@@ -18,7 +18,7 @@ from oasis_bench.reports.figures import (
     draw_by_classes,
     draw_costs,
     pareto_front,
-    quality_against_time,
+    task_figures,
     times_and_values,
 )
 from oasis_bench.reports.report_files import inline_svg
@@ -116,12 +116,11 @@ def test_both_uses_are_drawn_and_only_if_the_run_has_them(tmp_path):
             **{("20", "direct"): 0.5, ("20", "posterior"): 0.8},
         }
     )
-    (drawing,) = quality_against_time(view, "retrieval")
+    (drawing,) = task_figures(view, "retrieval")["against_time"]
     assert drawing.caption.endswith("open markers: by posterior.")
     alone = [fake_trial("A", partition=p) for p in range(2)]
-    (drawing,) = quality_against_time(
-        view_of(make_run(tmp_path / "alone", alone, ["A"], partitions=2)), "retrieval"
-    )
+    view = view_of(make_run(tmp_path / "alone", alone, ["A"], partitions=2))
+    (drawing,) = task_figures(view, "retrieval")["against_time"]
     assert b"posterior" not in drawing.svg
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,14 +140,9 @@ def compare_runs(
             if n_sets and n_sets < LEAST_SETS
             else ""
         )
-        groups = {
-            column_of(task, name): own
-            for task, held in of_split.items()
-            for name in held
-            if (own := _groups(both, task, subset, learner, name)) is not None
-        }
         pairs = pairs.sort_values("partition")
-        found = cell_lines(pairs, split, of_split, tolerance, doubt, groups)
+        groups_of = partial(_groups, both, subset, learner)
+        found = cell_lines(pairs, split, of_split, tolerance, doubt, groups_of)
         lines += [(subset, learner, *line) for line in found]
         for reason, partitions in _left_out(of_old, of_new, pairs):
             if partitions:
@@ -162,9 +158,9 @@ def compare_runs(
 
 
 def _groups(
-    runs: Sequence[RunAnalysis], task: str, subset: str, learner: str, name: str
+    runs: Sequence[RunAnalysis], subset: str, learner: str, task: str, name: str
 ) -> pd.DataFrame | None:
-    """Return the means of groups of judgements, old and new, and the size of each."""
+    """Return the means of groups of judgements, old and new, and their sizes; None without any."""
     found = [run.groups(task, subset, name) for run in runs]
     if any(it is None or learner not in it[0] for it in found):
         return None
@@ -223,25 +219,24 @@ def cell_lines(
     measures: Mapping[str, Sequence[str]],
     tolerance: float,
     doubt: str,
-    groups: Mapping[str, pd.DataFrame],
+    groups_of: Callable[[str, str], pd.DataFrame | None],
 ) -> Iterator[Line]:
     """Compare a learner on one class subset; each row of `pairs` is a partition of both runs.
 
     The columns are those of trials, with the suffixes _old and _new, and those of `column_of`.
-    `doubt` is the reason why measures are not judged.  `groups` has, by column, the means of groups
-    of judgements.  The p-values are not corrected, and the verdicts ignore chance.
+    `doubt` is the reason why measures are not judged.  `groups_of` returns the groups of judgements
+    of a task and measure.  The p-values are not corrected, and the verdicts ignore chance.
     """
     for task, names in measures.items():
         yield from _results_line(task, pairs)
         for name in names:
-            column = column_of(task, name)
-            yield from _line(task, name, column, pairs, tolerance, doubt, groups=groups.get(column))
+            yield from _line(task, name, pairs, tolerance, doubt, groups_of(task, name))
     both = pairs[(pairs["status_old"] == "ok") & (pairs["status_new"] == "ok")]
     timed, of_time = _timed(both)
     for cost in COMPARED_COSTS:
         is_time = "seconds" in cost
         of_cost, reason = (timed, of_time) if is_time else (both, "")
-        yield from _line(split, cost, cost, of_cost, tolerance, reason)
+        yield from _line(split, cost, of_cost, tolerance, reason)
 
 
 def column_of(task: str, name: str) -> str:
@@ -292,25 +287,24 @@ def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[Line]:
 def _line(
     task: str,
     measure: str,
-    column: str,
     pairs: pd.DataFrame,
     tolerance: float,
     doubt: str,
     groups: pd.DataFrame | None = None,
 ) -> Iterator[Line]:
-    """Compare a column over the partitions where both runs have it; yield no line if none has.
+    """Compare a measure or cost over the partitions where both runs have it; no line if none has.
 
     `doubt` is the reason why a difference is not judged; `groups` replace the partitions.
     """
+    is_cost = measure in COMPARED_COSTS
+    column = measure if is_cost else column_of(task, measure)
     values = pairs[[f"{column}_old", f"{column}_new"]].dropna().to_numpy(dtype=np.float64)
     if not len(values):
         return
-    is_cost, reach = measure in COMPARED_COSTS, reach_of(values)
-    weights = None
+    reach, weights = math.inf if is_cost else reach_of(values), None
     if groups is not None:
         values, weights = groups[["old", "new"]].to_numpy(), groups["size"].to_numpy()
     if is_cost:
-        reach = math.inf
         values = np.log(np.maximum(values, COMPARED_COSTS[measure]))
         rho = 0.0  # no overlap: the ordinary paired t-interval
     else:

@@ -167,7 +167,7 @@ class Comparison:
         return math.nan if math.isnan(interval.low) else interval.standard_error
 
 
-def _standard_error(n: float, rho: float) -> float:
+def _standard_error(n: int, rho: float) -> float:
     """Return the standard error of a mean difference, in standard deviations s of the differences.
 
     s estimates sigma sqrt(1 - rho), the part that partitions do not share; rho = 1 leaves none.
@@ -175,20 +175,16 @@ def _standard_error(n: float, rho: float) -> float:
     return math.sqrt(1 / n + rho / (1 - rho)) if rho < 1 else math.inf
 
 
-def detectable_difference(n: float, rho: float) -> float:
+def detectable_difference(n: int, rho: float) -> float:
     """Return the smallest true difference that is found significant with probability `POWER`.
 
-    It is in standard deviations of the differences over `n` partitions; `n` may be infinite.  The
-    test statistic of a true difference delta is noncentral t with n - 1 degrees of freedom and
-    noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `LEVEL` is two-sided, for this
-    comparison alone; a significant difference in the wrong direction does not count.
+    It is in standard deviations of the differences over `n` partitions.  The test statistic of a
+    true difference delta is noncentral t with n - 1 degrees of freedom and noncentrality
+    delta / (s sqrt(1/n + rho / (1 - rho))).  `LEVEL` is two-sided, for this comparison alone; a
+    significant difference in the wrong direction does not count.
     """
     quantile = float(stats.t.ppf(1 - LEVEL / 2, df=n - 1))
-    noncentrality = (
-        quantile + float(stats.norm.ppf(POWER))
-        if math.isinf(n)
-        else float(special.nctdtrinc(n - 1, 1 - POWER, quantile))
-    )
+    noncentrality = float(special.nctdtrinc(n - 1, 1 - POWER, quantile))
     return noncentrality * _standard_error(n, rho)
 
 

@@ -10,6 +10,7 @@ from .claim import (
 )
 from .paper_figures import (
     ClassList as ClassList,
+    Runs as Runs,
     published as published,
     published_figures as published_figures,
 )

@@ -109,7 +109,7 @@ class ClassList:
     def precision(self) -> pd.DataFrame:
         """Return JMLR table 4, or table 1 of the preprint, for this list.
 
-        Rows: name (of the measure), k (NaN of mAP), learner, mean and sd.
+        Rows: name (of the measure), learner, mean and sd.
         """
         jmlr = pd.read_csv(PUBLISHED / "jmlr_table4_precision.csv")
         preprint = pd.read_csv(PUBLISHED / "preprint_table1_precision.csv")
@@ -117,8 +117,7 @@ class ClassList:
         n_classes = JMLR_CLASSES.get(self.name)
         cells = cells[cells["subset"] == (f"{n_classes} classes" if n_classes else self.name)]
         names = cells["measure"].replace("mean average precision", "mAP")
-        k = names.str.extract(r"precision at (\d+)", expand=False).astype(float)
-        return cells.assign(name=names, k=k)[["name", "k", "learner", "mean", "sd"]]
+        return cells.assign(name=names)[["name", "learner", "mean", "sd"]]
 
     def minutes(self) -> pd.DataFrame:
         """Return the minutes of training on this list: learner (ours), mean and sd.

@@ -65,9 +65,8 @@ def _lost(streams: Sequence[Printed]) -> OSError | None:
 
 
 def _status(arguments: Sequence[str] | None) -> int:
-    for name in ("SIGTERM", "SIGHUP"):  # as `timeout` and batch systems end a run
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _end)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as `timeout` and batch systems end a run
+        signal.signal(number, _end)
     try:
         options = parse_words(arguments)  # --help ends here, by SystemExit
         if options.verb == "run" and not options.plugin:

@@ -25,7 +25,6 @@ from oasis_bench.plugins import (
     BilinearLearner,
     Catalogue,
     Dataset,
-    Description,
     EmbeddingLearner,
     ExemplarLearner,
     MahalanobisLearner,
@@ -79,12 +78,12 @@ def data_load(options: argparse.Namespace) -> int:
     data_options = registry.read_options(options.dataset, joined_options(options.data_options))
     dataset = registry.open_dataset(options.dataset, data_options)
     if options.verb == "data describe":
-        described = dataset.description() if dataset.location() is not None else Description()
         if dataset.name not in PATH_DATASETS:  # users know the source of their own data
             _print_facts(facts_of(dataset))
         if dataset.location() is None:
             print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
             return 0
+        described = dataset.description()
         print(*described.lines(), sep="\n", end="\n" * bool(described.n_columns))
     page = options.output if options.verb == "data describe" else None
 

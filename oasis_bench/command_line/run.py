@@ -46,7 +46,7 @@ from oasis_bench.runs import (
     results_folder,
     resume_experiment,
 )
-from oasis_bench.system import Folder, UsageError, spelled, without_options
+from oasis_bench.system import Folder, UsageError, spelled, unknown_name, without_options
 
 TRIAL_FAILED = GOT_WORSE = 1
 NOT_COMPARED = 3
@@ -199,7 +199,8 @@ def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
 def report_on(folder: Path, tables: bool = False, baseline: str | None = None) -> int:
     """Make the report of a run; its answer comes first, and its `tables` if they are requested."""
     reports, run = load_reports(), read_run(folder)
-    reports.refuse_baseline(run, baseline)  # before anything is printed
+    if baseline is not None and baseline not in run.info.experiment.learners:
+        raise UsageError(unknown_name("baseline", baseline, run.info.experiment.learners))
     print(reports.summary_text(run) if tables else reports.answer_text(run), flush=True)
     print(f"report: {reports.write_report(folder, baseline, run)}")  # figures take seconds
     add_rows(lambda: reports.result_rows(run).assign(folder=str(folder)))
@@ -226,19 +227,14 @@ def report(options: argparse.Namespace) -> int:
 
 def judge(options: argparse.Namespace) -> int:
     """Write the rating page of a run, or collect ratings and remake the run's report."""
-    reports = load_reports()
-    given = {"n_queries": options.queries, "n_candidates": options.candidates}
-    given |= {"output": options.output}
-    of_page = {name: value for name, value in given.items() if value is not None}
+    reports, of_page = load_reports(), ("queries", "candidates", "output")
     if options.collect:
-        if of_page:
-            name = next(iter(of_page)).removeprefix("n_")
-            raise UsageError(f"--{name} is for the page: leave it out with --collect")
+        _refuse_given(options, of_page, "is for the page: leave it out with --collect")
         summary = reports.collect_ratings(options.run, options.collect)
         report_on(options.run)
         print(summary)
         return 0
-    page, summary = reports.write_rating_page(options.run, **of_page)
+    page, summary = reports.write_rating_page(options.run, **_given(options, of_page))
     print(summary)
     print(f"page: {page}")
     return 0

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from inspect import signature
 from io import BytesIO, StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -304,7 +303,7 @@ def _settings_and_options(
     known = Experiment.settings()
     for name in given:
         if name not in {*known, *OF_DATA}:
-            named = [*signature(run).parameters][:-1]  # but for **others
+            named = [*inspect.signature(run).parameters][:-1]  # but for **others
             raise UsageError(unknown_name("setting", name, [*named, *known, *OF_DATA]))
     of_data = dict(dataset_options or {})
     of_data |= {name: given[name] for name in OF_DATA if given.get(name) is not None}

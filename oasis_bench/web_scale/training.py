@@ -35,9 +35,6 @@ from oasis_bench.tasks import SharedLabels, average_precision_of_chance, evaluat
 SHARES = (0, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 """Shares of the steps after which a training is measured and saved."""
 
-STEPS_PER_IMAGE = 70
-"""160 million steps for 2.3 million images (JMLR 2010, 5.2.3)."""
-
 PRECISION_AT = (1, 10, 50)
 
 
@@ -141,7 +138,7 @@ def trainings(
     n_images: Sequence[int],
     batch_sizes: Sequence[int | None],
     n_seeds: int,
-    steps_an_image: int = STEPS_PER_IMAGE,
+    steps_an_image: int,
 ) -> list[Training]:
     """Combine sizes, schedules and seeds, the shortest trainings first."""
     combined = product(sorted(n_images), batch_sizes, range(n_seeds))
