@@ -196,9 +196,10 @@ def test_without_overlap_half_a_standard_deviation_takes_34_pairs():
 
 
 def test_more_partitions_show_less_but_never_less_than_their_overlap():
-    seen = [detectable_difference(n, RHO) for n in (2, 5, 20, 1000)]
+    seen = [detectable_difference(n, RHO) for n in (2, 5, 20, 1000, 10**8)]
     assert seen == sorted(seen, reverse=True)
-    assert seen[-1] == pytest.approx((1.959964 + 0.841621) * math.sqrt(250 / 400), rel=5e-3)
+    assert seen[-1] == pytest.approx((1.959964 + 0.841621) * math.sqrt(250 / 400), rel=1e-6)
+    assert seen[-2] == pytest.approx(seen[-1], rel=5e-3)
 
 
 def of_groups(n=60, gain=0.0):
