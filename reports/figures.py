@@ -177,7 +177,9 @@ def split_figures(view: RunView, what: str) -> list[fs.Drawing]:
             what + view.of_split(f"_{split}"),
             draw(view, split),
             what,
-            **{"view": view, "task": task, "measure": measure},
+            view=view,
+            task=task,
+            measure=measure,
             split=view.of_split(f", {split}"),
         )
     ]

@@ -201,7 +201,7 @@ def path_of_text(text: str) -> Path:
 
 def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:
     """Read a whole number within bounds."""
-    value = int(text[:99]) if text.isdecimal() else 0
+    value = int(text[:99]) if text.isdecimal() else 0  # Python reads no number of 5000 digits
     if not least <= value <= most:
         needed = f"of at least {least}" if value < least else f"from {least} to {most}"
         raise argparse.ArgumentTypeError(f"{quoted(text)}: a whole number {needed} is needed")
