@@ -348,6 +348,9 @@ def test_far_from_zero_the_baseline_keeps_its_digits():
 def test_a_blend_that_is_no_blend_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"weight = 1\.5: a number from 0 to 1"):
         Blend(1.5, 1.0, 1.0)
+    for sds in ((-1.0, 1.0), (1.0, -1.0)):
+        with pytest.raises(UsageError, match="deviations are not negative"):
+            Blend(0.5, *sds)
     assert Blend(0.5, 0.0, 1.0).weight == 1  # a constant baseline says nothing
     X, y = load_digits(return_X_y=True)
     model = LDA().fit(X[:90], y[:90])

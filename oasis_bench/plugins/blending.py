@@ -60,6 +60,9 @@ class Blend:
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
             raise UsageError(f"weight = {quoted(self.weight)}: a number from 0 to 1 is needed")
+        if min(self.baseline_sd, self.learned_sd) < 0:
+            sds = f"baseline_sd = {self.baseline_sd}, learned_sd = {self.learned_sd}"
+            raise UsageError(f"{sds}: deviations are not negative")
         if not self.learned_sd:
             object.__setattr__(self, "weight", 0.0)
         elif not self.baseline_sd:
