@@ -68,13 +68,18 @@ def take_steps(
     products = dsymm(1.0, A.T, Z.T, lower=1).T
     weights = np.empty(len(Z))
     result = kernel(np.empty((0, 0)), products, weights)
+    add_steps(A, products, weights)
+    return result
+
+
+def add_steps(A: Float64Array, products: Float64Array, weights: Float64Array) -> None:
+    """Add the steps of a block, whose Az are `products`, to the upper triangle of `A`."""
     # What grows A comes first: an interrupt in between leaves it positive definite.
     for sign in (1.0, -1.0):
         chosen = sign * weights > 0
         if chosen.any():
             factor = products[chosen] * np.sqrt(np.abs(weights[chosen]))[:, None]
             dsyrk(sign, factor.T, beta=1.0, c=A.T, lower=1, overwrite_c=1)
-    return result
 
 
 def mirror(A: Float64Array) -> None:

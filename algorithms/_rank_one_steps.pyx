@@ -36,6 +36,43 @@ def learn_triplets(
     return n_updates
 
 
+def learn_triplets_by_gram(
+    const Py_ssize_t[:, ::1] triplets,  # IN: (m, 3) q, p, n: numbers of rows of G = RAR'
+    double eta,                     # IN
+    double upper,                   # IN: u
+    double lower,                   # IN: l
+    const double[:, ::1] G,         # IN: (n, n) before the block, in its upper triangle
+    double[:, ::1] products,        # OUT: (2 m, n) RAz for the A before the step
+    double[::1] weights,            # OUT: (2 m,)
+    double[:, ::1] growth,          # INOUT: (n, n) M, with 1/A = 1/A_0 + R'MR
+):
+    """Take the steps of LEGO on pairs of some rows R, of which only G and M are known."""
+    cdef Py_ssize_t i, k, left, right, n = G.shape[0], n_updates = 0
+    cdef double distance, target, change
+    with nogil:
+        for k in range(products.shape[0]):
+            left, right = triplets[k // 2, 0], triplets[k // 2, 1 + k % 2]
+            for i in range(n):
+                products[k, i] = G[min(i, left), max(i, left)] - G[min(i, right), max(i, right)]
+            for i in range(k):
+                if weights[i] != 0:
+                    change = weights[i] * (products[i, left] - products[i, right])
+                    axpy_dense(&products[k, 0], &products[i, 0], n, change)
+            weights[k] = 0
+            distance = products[k, left] - products[k, right]
+            target = lower if k % 2 else upper
+            if 0 < distance < target if k % 2 else distance > target:
+                weights[k] = lego_weight(distance, target, eta)
+                change = -weights[k] / (1 + weights[k] * distance)  # of 1/A, along zz'
+                growth[left, left] += change
+                growth[right, right] += change
+                growth[left, right] -= change
+                growth[right, left] -= change
+            if k % 2:
+                n_updates += weights[k - 1] != 0 or weights[k] != 0
+    return n_updates
+
+
 def project_pairs(
     const double[:, ::1] Z,         # IN: (m, d) the differences of the pairs
     const double[::1] signs,        # IN: (m,) delta: 1 for pairs of the same class, -1 for others

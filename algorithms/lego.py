@@ -17,13 +17,15 @@ from sklearn.utils import check_array
 
 import oasis_bench.algorithms._rank_one_steps as _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
+    PAIRS_PER_BLOCK,
+    SMALL,
+    add_steps,
     differences,
     mirror,
     pairs_per_block,
     squared_distances,
     take_steps,
 )
-from oasis_bench.algorithms.axes import basis_and_coordinates
 from oasis_bench.algorithms.base import Positive, TripletLearner, TripletSampler, check_triplets
 from oasis_bench.plugins import FittedArray, MahalanobisLearner
 from oasis_bench.sampling import seed_state
@@ -61,11 +63,13 @@ class LEGO(TripletLearner, MahalanobisLearner):
     frequent, and a step uses as many rows as one of OASIS.
 
     A step costs 3 d^2 + 128 d multiplications and additions, also for sparse rows.  Steps are
-    computed in blocks of 64 pairs, with two passes over A for each block.  If the m triplets of a
-    call have n different rows, and 2 n d^2 <= m (d^2 - n^2), the steps are computed in the span of
-    the differences of these rows, because this is faster.  A step then costs 3 n^2 + 128 n, and the
-    call about 6 n d^2 once.  This changes A, and whether a pair has a loss, only by rounding.  A
-    has d^2 float64 numbers, whatever the precision of the rows.
+    computed in blocks of 64 pairs, with two passes over A for each block.  With few rows it is
+    faster to keep RAR' in place of A, for the n different rows R of the m triplets of a call: then
+    Az is not needed, because a step adds a multiple of :math:`z z^\top` to the inverse of A, and A
+    is computed once at the end of the call.  A step then costs n^2 + 64 n, and the call
+    2 n d (n + d) + 3 n^3 once.  This is done if it is less in all, and d is above 32; it changes A,
+    and whether a pair has a loss, only by rounding.  A has d^2 float64 numbers, whatever the
+    precision of the rows.
 
     Parameters
     ----------
@@ -96,7 +100,7 @@ class LEGO(TripletLearner, MahalanobisLearner):
     name: ClassVar = "LEGO"
     summary: ClassVar = "online LogDet steps on pairs, a Mahalanobis distance"
     citation: ClassVar = "Jain, Kulis, Dhillon & Grauman, NIPS 21 (2008)"
-    cost: ClassVar = "time d^2 a step (n^2 of n < d rows), d^3 at the end, memory 5 d^2"
+    cost: ClassVar = "time d^2 a step (n^2 if n < d), d^3 at the end, memory 5 d^2"
     takes_pairs: ClassVar = True
     # .08 is the best of the paper's .02 to .32 (JMLR 2010, 5.3.2): factors of 4, up by three (5.12
     # was tuned on two of three folds of iris), and down by two, then by 16 (.00125 was tuned in 12
@@ -185,18 +189,30 @@ class LEGO(TripletLearner, MahalanobisLearner):
         is_used[triplets] = True
         numbers = np.flatnonzero(is_used)
         n, d, m = len(numbers), X.shape[1], len(triplets)
-        if 2 * n * d**2 > m * (d**2 - n**2):
+        if d <= SMALL or 2 * n * d * (n + d) + 3 * n**3 > m * (3 * d**2 - n**2):
             return self._take(X, triplets, W)
-        rows = differences(X, numbers, np.full_like(numbers, numbers[0]))
-        basis, rows = basis_and_coordinates(rows)
-        images = W @ basis
-        K = basis.T @ images
-        B = K.copy()
-        n_updates = self._take(rows, np.searchsorted(numbers, triplets), B)
-        # K and B are Q'WQ before and after the steps, for the basis Q.  W grows by L'(B - K)L for
-        # L = K^-1 (WQ)'.
-        L = solve(K, images.T, assume_a="pos")
-        dgemm(1.0, L.T, (L.T @ (B - K)).T, 1.0, W.T, overwrite_c=1)
+        return self._take_by_gram(X[numbers], np.searchsorted(numbers, triplets), W)
+
+    def _take_by_gram(self, R: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
+        """Change `W` by steps on pairs of the rows `R`, of which only the inner products change.
+
+        Each step adds a multiple of zz' to the inverse of W, so that it grows by R'MR.
+        """
+        R = R.astype(np.float64, copy=False)
+        images = np.asarray(R @ W)
+        G = np.array(R @ images.T, order="C")
+        before, M, (upper, lower) = G.copy(), np.zeros_like(G), self.bounds_
+        n_updates = 0
+        for part in slices(len(triplets), PAIRS_PER_BLOCK // 2):
+            n_pairs = 2 * (part.stop - part.start)
+            products, weights = np.empty((n_pairs, len(G))), np.empty(n_pairs)
+            n_updates += _rank_one_steps.learn_triplets_by_gram(
+                triplets[part], float(self.eta), upper, lower, G, products, weights, M
+            )
+            add_steps(G, products, weights)
+        # The inverse of 1/W + R'MR, by the matrix inversion lemma.
+        S = solve(np.eye(len(G)) + M @ before, M)
+        dgemm(-1.0, images.T, S @ images, 1.0, W.T, overwrite_c=1)
         mirror(W)
         return n_updates
 

@@ -111,8 +111,10 @@ def test_steps_on_fewer_rows_than_features_are_the_twin_s_from_any_matrix(form, 
     X = normalize(rng.normal(size=(36, 50)) * (rng.random((36, 50)) < 0.4))
     X[5] = X[6]  # so that rows do not span as many directions
     first, then = random_triplets(12, 60), 12 + random_triplets(24, 300)
-    sides, take = [], LEGO._take
-    monkeypatch.setattr(LEGO, "_take", lambda s, X, t, W: sides.append(len(W)) or take(s, X, t, W))
+    sides, take = [], LEGO._take_by_gram
+    monkeypatch.setattr(
+        LEGO, "_take_by_gram", lambda s, R, t, W: sides.append(R.shape[0]) or take(s, R, t, W)
+    )
     learner = with_bounds(form(X), 0.5, 2.0, eta=0.32)
     A, n_updates = np.eye(50), 0
     for triplets in (first, then, first, np.concatenate([first, then])):
@@ -122,7 +124,22 @@ def test_steps_on_fewer_rows_than_features_are_the_twin_s_from_any_matrix(form, 
         np.testing.assert_allclose(found, A, rtol=0, atol=1e-10 * np.abs(A).max())
         np.testing.assert_array_equal(found, found.T)
     assert learner.n_updates_ == n_updates
-    assert sides == [12, 24, 12, 36]  # the steps were in the span
+    assert sides == [12, 24, 12, 36]  # the steps were on the inner products of so many rows
+
+
+def test_steps_on_inner_products_lose_no_digits_over_many_steps(monkeypatch):
+    """Labels that contradict themselves, and rows that are equal and nearly equal."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 60))
+    X[5], X[7] = X[6], X[6] + 1e-4 * rng.normal(size=60)
+    X, y = normalize(X), np.arange(40) % 3
+    learners = [LEGO(10.0, n_steps=100_000, random_state=0) for _ in range(2)]
+    found = learners[0].fit(X, y).mahalanobis_matrix_
+    monkeypatch.setattr(LEGO, "_step", LEGO._take)
+    A = learners[1].fit(X, y).mahalanobis_matrix_
+    np.testing.assert_allclose(found, A, rtol=0, atol=1e-8 * np.abs(A).max())
+    assert learners[0].n_updates_ == learners[1].n_updates_ > 10_000
+    assert np.linalg.eigvalsh(found)[0] > 1e-6 * np.abs(A).max()
 
 
 def test_calls_of_any_length_give_one_model(rows):
