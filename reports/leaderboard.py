@@ -431,8 +431,12 @@ def _advice(board: Leaderboard, known: pd.DataFrame | None) -> tuple[str, str]:
     best, why = _choice(board, for_all, saved, known)
     of_uses = pd.DataFrame({use: board.of_use(use)[best] for use in WORDS["uses"]}).dropna()
     use, why_use = _choice(board, of_uses, of_uses, known) if len(of_uses) else ("direct", "")
+    how = f"used {WORDS['uses'][use]}"
+    if len(of_uses) and not why_use:
+        tests = tests_over_corpora(of_uses["posterior"] - of_uses["direct"])
+        how = how if max(tests) <= LEVEL else sentence("either_use")
     words = {
-        "learner": f"{best}, used {WORDS['uses'][use]}",
+        "learner": f"{best}, {how}",
         "gain": f"{percent(gain.mean())} points [{percent(low)}, {percent(high)}]",
         "reasons": " ".join(filter(None, (why, why_use)))
         or sentence("for_all") * (known is not None),
