@@ -108,7 +108,7 @@ class NeighbourScorer:
     k: int
 
     def __post_init__(self) -> None:
-        check_value("k", self.k, int, least=1)
+        check_value("k", np.asarray(self.k).tolist(), int, least=1)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the share of the items whose k nearest other items vote for the right class."""

@@ -357,7 +357,9 @@ def test_a_blend_that_is_no_blend_is_refused(tmp_path):
     save_model(model, tmp_path / "plain.npz")
     assert load_blend(tmp_path / "plain.npz") is None
     blend = Blend.of(model, X[:90], 0.25)
-    save_model(model, tmp_path / "blended.npz", blend=blend)
+    with pytest.raises(UsageError, match="a blend is of scaled rows: save it with a Pipeline"):
+        save_model(model, tmp_path / "blended.npz", blend=blend)
+    save_model(make_pipeline(model), tmp_path / "blended.npz", blend=blend)
     assert load_blend(tmp_path / "blended.npz") == blend
     sds = deviations(similarity_of(model), X[:90], 0)
     assert (blend.baseline_sd, blend.learned_sd) == pytest.approx(sds)

@@ -216,6 +216,14 @@ def test_each_entry_is_needed(outcomes):
             outcomes.add((name, content[:9]), {**entries, name: content}, checksums=True)
 
 
+def test_a_blend_is_read_from_an_undamaged_file_only(outcomes):
+    without = {name: it for name, it in outcomes.entries.items() if name != "euclidean-blend.npy"}
+    if without.keys() < outcomes.entries.keys():
+        outcomes.add("blend", without, checksums=True)
+        with pytest.raises(UsageError, match=r"euclidean-blend\.npy. is missing"):
+            load_blend(outcomes.path)
+
+
 def test_another_content_of_an_entry_is_refused_whatever_it_is(outcomes):
     entries = outcomes.entries
     for name in [name for name in entries if name.endswith(".npy")]:

@@ -520,6 +520,20 @@ def page(folder):
     return " ".join(write_report(folder).read_text().split())
 
 
+def test_a_measure_that_the_store_refuses_leaves_the_run_as_it_was(kept, tmp_path, plugins):
+    """It is refused in the second trial: the values of the first one are not written either."""
+    plugin, later = tmp_path / "endless.py", tmp_path / "later"
+    text = (plugins / "reciprocal_rank.py").read_text().replace("reciprocal-rank", "endless")
+    value = "{None: self.reciprocals.mean()}"
+    endless = "CALLS.append(1) or {None: 0.5 if len(CALLS) < 2 else np.inf}"
+    plugin.write_text(f"CALLS = []\n{text.replace(value, endless)}")
+    shutil.copytree(kept, later)
+    before = (later / "results.sqlite").read_bytes()
+    with pytest.raises(UsageError, match="the store refuses it"):
+        evaluate_run(later, ["endless"], [plugin])
+    assert (later / "results.sqlite").read_bytes() == before
+
+
 def test_a_new_task_that_fails_is_a_row_with_the_reason(kept, tmp_path):
     plugin, later = tmp_path / "stumbles.py", tmp_path / "later"
     plugin.write_text("""

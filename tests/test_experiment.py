@@ -189,7 +189,7 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
     other = changed(usual, {}, dataset="mine/birds.csv", dataset_options={"drop": "a"}, quick=True)
     assert (other.title, other.dataset, other.classes) == ("birds.csv", "mine/birds.csv", ("all",))
     assert (other.dataset_options, other.partitions) == ({"drop": "a"}, 2)
-    assert other.built_in is None
+    assert other.built_in == "usual"
     own = changed(
         usual,
         {"classes": (2,), "seed": 3, "budget": "3m"},

@@ -46,14 +46,19 @@ def test_a_model_of_fit_has_its_data_licence_and_expected_quality(tmp_path, caps
 
 def test_a_model_of_a_run_has_the_measures_of_its_learner_with_their_intervals(tmp_path, capsys):
     run = tmp_path / "run"
-    words = ["--dataset", "digits", "--algorithms", "LDA,Euclidean", "--classes", "4"]
+    file = tmp_path / "own.toml"
+    file.write_text(
+        'title = "T"\ndataset = "digits"\n'
+        '[learners."my_LDA (own)"]\nalgorithm = "LDA"\n[learners.Euclidean]\n'
+    )
+    words = ["--experiment", str(file), "--classes", "4"]
     words += ["--partitions", "5", "--train", "12", "--test", "8", "--inner-folds", "2"]
     words += ["--search", "2", "--no-traces", "--save-models", "--output", str(run)]
     assert main(["run", *words]) == 0
     capsys.readouterr()
-    card = facts(next((run / "models").glob("LDA_*_0.npz")), capsys)
+    card = facts(next((run / "models").glob("my-LDA--own-_*_0.npz")), capsys)
     stored = read_run(run)
-    own = stored.measures.query("learner == 'LDA' and measure == 'mAP'")["value"]
+    own = stored.measures.query("learner == 'my_LDA (own)' and measure == 'mAP'")["value"]
     rho = stored.trials["rho"].mean()
     half = stats.t.ppf(0.975, 4) * own.std() * np.sqrt(1 / 5 + rho / (1 - rho))
     (name,) = [name for name in card if ", mAP: " in f"{name}: "]
@@ -70,5 +75,6 @@ def test_a_model_of_a_program_says_what_is_not_known(tmp_path, capsys):
     card = facts(tmp_path / "lda.npz", capsys)
     assert card["training rows"] == "not known\n"
     assert (card["use"], card["blend"]) == ("direct\n", "none\n")
+    assert card["rows are scaled"] == "not known\n"
     assert "'shrinkage': 0.5" in card["hyper-parameters"]
     assert "licence of the data" not in card

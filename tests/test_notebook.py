@@ -255,6 +255,16 @@ def test_each_value_of_a_list_is_a_run_which_the_same_call_continues(tmp_path, c
     assert capsys.readouterr().err.count("is finished") == 2
 
 
+def test_numbers_of_numpy_are_taken(tmp_path):
+    sizes = {name: np.int64(n) for name, n in SIZES.items()}
+    settings = {**sizes, "classes": np.array([2, 3]), "traces": np.False_}
+    result = oasis_bench.run((X, Y), "Euclidean", output=tmp_path / "run", **settings)
+    assert sorted(result.trials["n_classes"].unique()) == [2, 3]
+    assert scorers.knn_accuracy(np.int64(3)).k == 3
+    with pytest.raises(UsageError, match="k = True: a whole number"):
+        scorers.knn_accuracy(True)
+
+
 def test_a_used_folder_is_refused_before_rows_are_written(result, folder):
     before = (folder / "iris.npz").read_bytes()
     with pytest.raises(UsageError, match="already has a run"):

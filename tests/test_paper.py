@@ -18,6 +18,7 @@ from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
 from oasis_bench.experiment import read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.reports.claims_page import effect_plot, write_claims
+from oasis_bench.system import UsageError
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,9 @@ def test_what_takes_too_long_runs_only_if_asked():
     assert asked("--large") == asked("--experiments", "keel") == ["keel"]
     assert {*asked(), "keel"} == {*asked("--quick")} == {*experiments()}
     assert "keel" not in asked()
+    for others in (["--quick"], ["--experiments", "keel"]):
+        with pytest.raises(UsageError, match="--large has no effect"):
+            asked("--large", *others)
 
 
 @pytest.mark.parametrize("name", experiments())

@@ -147,6 +147,19 @@ def test_ctrl_c_in_an_import_is_no_fault_of_the_plugin_file(tmp_path, plugins):
     assert Registry.load([path]).algorithms["Sleeper"].name == "Sleeper"
 
 
+def test_a_plugin_file_that_was_edited_is_imported_again(tmp_path):
+    path = tmp_path / "mine.py"
+    text = (
+        "from oasis_bench.algorithms import Euclidean\n"
+        "class Mine(Euclidean):\n    name, summary = 'Mine', 'first'\n"
+    )
+    path.write_text(text)
+    first = Registry.load([path]).algorithms["Mine"]
+    assert Registry.load([path]).algorithms["Mine"] is first
+    path.write_text(text.replace("first", "other"))
+    assert Registry.load([path]).algorithms["Mine"].summary == "other"
+
+
 def test_a_task_in_a_file_is_asked_like_those_that_are_installed(plugins):
     tasks = Registry.load([plugins / "reciprocal_rank.py"]).tasks
     assert {"retrieval", "unseen-classes", "classification", "judged-triplets", "ratings"} < {

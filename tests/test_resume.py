@@ -188,7 +188,7 @@ def test_what_changed_since_is_named_and_nothing_is_mixed(cut, tmp_path, change,
         plugin.write_text(FLAKY.replace("no marker", "no such marker"))
     else:
         with Store.open(tmp_path / "run") as store:
-            store.write_info(experiment=asdict(replace(tiny, max_steps=2000)))
+            store.add_answers([], experiment=asdict(replace(tiny, max_steps=2000)))
     before = (tmp_path / "run" / FILE_NAME).read_bytes()
     with pytest.raises(UsageError, match=rf"cannot go on: changed since it began: .*{what[:20]}"):
         resume_experiment(tmp_path / "run", How(plugin_files=[plugin]))

@@ -66,8 +66,9 @@ def test_a_setting_that_no_split_reads_is_refused(given):
 
 def test_what_only_a_built_in_experiment_says_may_be_unread():
     """New classes of the suite alone: its split and its sizes are for known classes."""
-    suite = changed(read_experiment("suite"), {"tasks": ("unseen-classes",)})
-    asked, registry, rows = suite.one_for_each_value()["vowel"], Registry.load(), rows_of(30, 30)
+    registry, rows, given = Registry.load(), rows_of(30, 30), {"tasks": ("unseen-classes",)}
+    refuse_unknown_names(changed(read_experiment("uses"), given, dataset="digits"), registry)
+    asked = changed(read_experiment("suite"), given).one_for_each_value()["vowel"]
     refuse_unknown_names(asked, registry)
     settle(asked, DATASET, rows, [UnseenClassesSplit(asked)])
     with pytest.raises(UsageError, match="leave --split out"):

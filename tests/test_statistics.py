@@ -251,6 +251,15 @@ def test_few_groups_and_groups_without_spread_have_no_interval():
     assert (flat.mean, math.isnan(flat.p_value)) == (pytest.approx(0.1), True)
 
 
+def test_with_too_few_groups_nobody_is_called_as_good():
+    """Eight groups, of which one has most judgements, are as informative as 1.6."""
+    sizes = pd.Series([400.0, 30, 30, 30, 5, 5, 5, 5])
+    a = pd.Series([0.5, 0.2, 0.9, 0.4, 0.8, 0.1, 0.6, 0.3])
+    found = compare_to_best(pd.DataFrame({"a": a, "b": a[::-1].to_numpy()}), 0, sizes=sizes)
+    assert found.verdicts == {"a": "", "b": ""}
+    assert math.isnan(cluster_interval(a - a.mean(), sizes).sd)
+
+
 def test_learners_are_compared_over_groups_by_their_mean_over_all_judgements():
     """Two groups of three judgements and 28 of one: a's mean is (6 * 1 + 28 * .5) / 34."""
     sizes = pd.Series([3.0, 3.0, *[1.0] * 28])

@@ -1,5 +1,6 @@
 """The run's file: whole trials or nothing, and what is refused."""
 
+import errno
 import math
 import os
 import shutil
@@ -109,7 +110,7 @@ def test_a_record_has_the_columns_of_its_table(table, record):
 def test_what_is_written_is_read_back(tmp_path):
     info = fake_info("é", [COLUMNS])
     with Store.create(tmp_path / "run", info) as store:
-        store.write_info(planned_trials=3)
+        store.add_answers([], planned_trials=3)
         store.add(stored())
         assert store.info() == replace(info, planned_trials=3)
     run = read_run(tmp_path / "run")
@@ -334,6 +335,15 @@ def test_an_unwritable_folder_is_refused(mode):
         held = list(folder.iterdir())
         shutil.rmtree(folder)
     assert not held
+
+
+def test_a_file_system_without_locks_is_no_other_writer(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(UsageError, match="No locks available"):
+        Store.create(tmp_path / "run", INFO)
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):

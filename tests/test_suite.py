@@ -12,6 +12,7 @@ from oasis_bench.command_line import main
 from oasis_bench.experiment import changed, package_hash, read_experiment
 from oasis_bench.experiment.identity import _meaning
 from oasis_bench.runs import has_result
+from oasis_bench.system import UsageError
 
 SUITE = """
 title = "Two tables"
@@ -138,6 +139,42 @@ def test_what_is_given_replaces_the_settings_of_each_corpus(suite):
     given = changed(experiment, {"partitions": 2}).one_for_each_value()["far"]
     assert (given.partitions, given.scaling, [*given.learners]) == (2, ("none",), ["Euclidean"])
     assert changed(experiment, {}).one_for_each_value()["far"].partitions == 3
+
+
+def test_a_limit_that_is_given_replaces_that_of_each_corpus(suite):
+    experiment = read_experiment(str(suite()))
+    corpora = {"far": {**experiment.corpora["far"], "budget": "30s"}}
+    experiment = replace(experiment, corpora=corpora)
+    assert changed(experiment, {}).one_for_each_value()["far"].budget == "30s"
+    assert changed(experiment, {"budget": "5m"}).one_for_each_value()["far"].budget == "5m"
+
+
+def test_one_data_set_takes_the_place_of_a_suite_s_corpora_and_options_are_not_lost(
+    suite, tmp_path, capsys
+):
+    near = str(tmp_path / "near.csv")  # it is that of the first corpus, too
+    one = changed(read_experiment(str(suite())), {}, dataset=near, dataset_options={"drop": "a"})
+    assert (one.dataset, one.dataset_options, one.corpora) == (near, {"drop": "a"}, {})
+    command = ["run", "--experiment", str(suite()), "--output", str(tmp_path / "out")]
+    for words, said in (
+        (["--drop", "a"], "an option of the data set is for one data set"),
+        (["--corpora", "far", "--dataset", near], "--corpora and --dataset both name data"),
+    ):
+        assert main([*command, *words]) == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["../../evil", "a/b", "..", "."])
+def test_a_corpus_whose_name_leads_out_of_the_folder_is_refused(suite, name):
+    path = suite()
+    path.write_text(path.read_text().replace("[corpora.far]", f'[corpora."{name}"]'))
+    with pytest.raises(UsageError, match="a name without / is needed"):
+        read_experiment(str(path))
+
+
+def test_a_protocol_is_a_number(suite):
+    with pytest.raises(UsageError, match="protocol = 'two': a whole number of at least 1"):
+        read_experiment(str(suite(protocol='"two"')))
 
 
 def test_tasks_are_asked_of_the_corpora_that_ask_them():

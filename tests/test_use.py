@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from definitions import mean_average_precision, pairs_of_blend
+from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -28,7 +29,14 @@ from oasis_bench.command_line import main
 from oasis_bench.command_line.use import ENDINGS
 from oasis_bench.data import row_hashes
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.plugins import Blend, load_blend, load_model, save_model, training_rows_of
+from oasis_bench.plugins import (
+    Blend,
+    digit_rows,
+    load_blend,
+    load_model,
+    save_model,
+    training_rows_of,
+)
 from oasis_bench.runs import fit_on_all, read_run
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks import evaluate_ranking
@@ -310,7 +318,28 @@ def test_distances_of_points_are_those_of_the_model(metric, folder, command, tmp
         table = pd.read_csv(path) if ending == ".csv" else pd.read_parquet(path)
         assert table.pop("id").tolist() == [f"r{i}" for i in range(150)]
         points = table.to_numpy()
+        other = pd.read_csv(folder / "gallery.csv").rename(columns={"id": "x0"})
+        other.to_csv(tmp_path / "gallery.csv", index=False)  # a name that a coordinate has, too
+        words[2] = tmp_path / "gallery.csv"
+        assert command(*words, "--name", "x0") == (0, "", [])
+        table = pd.read_csv(path) if ending == ".csv" else pd.read_parquet(path)
+        assert table.pop("name").tolist() == [f"r{i}" for i in range(150)]
     np.testing.assert_allclose(cdist(points, points), by_hand(load_model(metric)), atol=1e-7)
+
+
+def test_a_model_of_named_columns_takes_sparse_rows(folder, tmp_path, command):
+    save_model(LDA().fit(X, Y), tmp_path / "lda.npz")
+    sparse.save_npz(tmp_path / "rows.npz", sparse.csr_matrix(ROWS))
+    words = ["neighbours", tmp_path / "lda.npz", tmp_path / "rows.npz", tmp_path / "rows.npz"]
+    status, printed, _ = command(*words, "-k", 1)
+    assert (status, len(printed.splitlines())) == (0, 151)
+
+
+def test_names_are_refused_where_the_data_has_none(tmp_path, command):
+    save_model(LDA().fit(*digit_rows()), tmp_path / "lda.npz")
+    words = ["embed", tmp_path / "lda.npz", "digits", "--output", tmp_path / "points.csv"]
+    status, _, (line,) = command(*words, "--name", "id")
+    assert (status, line) == (2, "oasis-bench: --name id: digits: no columns have names")
 
 
 def test_a_learner_without_an_embedding_says_what_works(folder, tmp_path, command):
@@ -386,6 +415,8 @@ def test_kept_models_of_a_run_take_rows_by_name_whatever_their_scaling(folder, t
             "digits: rows of shape (1797, 64), and the",
         ),
         ("embed {m} {t} --output points.txt", "its ending is none of .csv, .npy, .parquet"),
+        ("fit {t} --label kind --learner all --output x.npz", "--learner all: one learner is"),
+        ("embed {m} {t} --name id --output p.npy", "--name id: a .npy file has no names"),
         ("fit {t} --label kind", "the following arguments are required: --output"),
         ("fit {t} --label kind --output .", ". is a folder: give a file"),
         ("fit {t} --label kind --classes 2,3 --output x.npz", "give one --classes"),
@@ -427,6 +458,7 @@ class Mine(LDA):
         "embed m.npz t.npy --labels y.npy --output {}",
         "evaluate m.npz --dataset t.csv --plugin mine.py --output {}",
         "run --experiment e.toml --plugin mine.py --output {}",
+        "data describe t.csv --label kind --output {}",
         "export a-run --format csv --plugin mine.py --output {}",
         "judge a-run --output {}",
         "ranks a-run q.csv --output {}",
@@ -463,7 +495,6 @@ def test_an_input_is_never_replaced_by_the_output(
         link.unlink()
         hard.unlink(missing_ok=True)
     after = {path: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()}
-    after.pop(tmp_path / "__pycache__", None)  # Python's byte code of the plug-in
     assert after == before
 
 

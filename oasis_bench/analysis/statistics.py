@@ -239,7 +239,7 @@ def cluster_interval(
     mean = float(np.average(array, weights=weights)) if n else math.nan
     df = effective_groups(weights) - 1
     if df + 1 < LEAST_CLUSTERS or np.ptp(array) <= ROUNDING:
-        sd = math.nan if n < 2 else 0
+        sd = 0.0 if n > 1 and np.ptp(array) <= ROUNDING else math.nan
         return PairedInterval(mean, math.nan, math.nan, n, sd, math.nan, reach=reach)
     left_out = (mean * total - array * weights) / (total - weights)
     error = math.sqrt((n - 1) / n * float(((left_out - mean) ** 2).sum()))
@@ -298,8 +298,8 @@ def compare_to_best(
     nothing is compared.
 
     With `sizes`, the rows of `scores` are groups of so many judgements.  Each judgement was tested
-    once, and `cluster_interval` compares.  `margin` is that of a measure that is not between 0 and
-    1, of which the default could not know the size.
+    once, and `cluster_interval` compares, if there are enough groups.  `margin` is that of a
+    measure that is not between 0 and 1, of which the default could not know the size.
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
@@ -315,8 +315,9 @@ def compare_to_best(
     differences, reach = {}, reach_of(scores)
     for name in names:
         shared = (scores[best] - scores[name]).dropna()
-        if name != best and len(shared) >= 2:
-            own_sizes = None if sizes is None else sizes[shared.index]
+        own_sizes = None if sizes is None else sizes[shared.index]
+        n = len(shared) if own_sizes is None else effective_groups(own_sizes)
+        if name != best and n >= (2 if own_sizes is None else LEAST_CLUSTERS):
             differences[name] = PairedInterval.of(shared, rho, own_sizes, reach)
     if not differences:
         return nothing

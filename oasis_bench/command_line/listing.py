@@ -32,7 +32,7 @@ from oasis_bench.plugins import (
     Registry,
     load_reports,
 )
-from oasis_bench.system import UsageError, require_packages
+from oasis_bench.system import UsageError, refuse_input, require_packages
 from oasis_bench.tasks import Split, Task
 
 BROKEN = "BROKEN: "
@@ -77,6 +77,8 @@ def data_load(options: argparse.Namespace) -> int:
     registry = Registry.load(options.plugin)
     data_options = registry.read_options(options.dataset, joined_options(options.data_options))
     dataset = registry.open_dataset(options.dataset, data_options)
+    page = options.output if options.verb == "data describe" else None
+    refuse_input(page, [dataset.location(), *data_options.values()])
     if options.verb == "data describe":
         if dataset.name not in PATH_DATASETS:  # users know the source of their own data
             _print_facts(facts_of(dataset))
@@ -85,7 +87,6 @@ def data_load(options: argparse.Namespace) -> int:
             return 0
         described = dataset.description()
         print(*described.lines(), sep="\n", end="\n" * bool(described.n_columns))
-    page = options.output if options.verb == "data describe" else None
 
     def write(*what: Any) -> Any:
         return load_reports().write_glance(page, Path(options.dataset).name, *what)

@@ -6,6 +6,7 @@ import argparse
 
 from oasis_bench.command_line.options import LISTED
 from oasis_bench.plugins import installed, remembered
+from oasis_bench.system import UsageError
 
 INPUTS = " (second column: what it takes; sparse: also dense rows; pixels+: with patches)"
 COST_SYMBOLS = "\n  (costs: n rows, d features, k of them not 0 in a row, c classes)"
@@ -18,6 +19,8 @@ def list_all(options: argparse.Namespace) -> int:
         from oasis_bench.command_line.run import recommend  # its imports take a second
 
         return recommend(options)
+    if options.results is not None or options.data_options:
+        raise UsageError("--results and options of data are for advice: name the data with --for")
     for kind in [options.what] if options.what else LISTED:
         more = (INPUTS + COST_SYMBOLS * bool(options.what)) * (kind == "algorithms")
         print("\n  ".join([f"{kind}{more}:", *_lines(kind, options)]))

@@ -71,6 +71,8 @@ def paper(options: argparse.Namespace) -> int:
 def asked_experiments(options: argparse.Namespace) -> list[str]:
     """Name the experiments that the options ask for; a quick run has the large ones, too."""
     known, names = experiments(), options.experiments or []
+    if options.large and (names or options.quick):
+        raise UsageError("--large has no effect with --experiments or --quick: leave it out")
     for name in names:
         if name not in known:
             raise UsageError(f"--experiments: {unknown_name('experiment', name, known)}")

@@ -119,6 +119,8 @@ def _resume(options: argparse.Namespace) -> int:
     others = {"dataset", "data_options", "experiment", "algorithms", "corpora", "params", "output"}
     why = "cannot be given with --resume: a continued run keeps its settings"
     _refuse_given(options, kept | others, why)
+    if options.quick:
+        raise UsageError(f"--quick {why}")
     limits = _given(options, LearnerSpec.LIMITS)
     with closing(ProgressDisplay()) as display:
         failures = resume_experiment(
@@ -140,6 +142,8 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
     """Read the experiment and apply the options of the command line."""
     experiment = options.experiment or read_experiment("default")
     if options.corpora is not None:
+        if options.dataset is not None:
+            raise UsageError("--corpora and --dataset both name data: leave one of them out")
         experiment = on_corpora(experiment, options.corpora)
     dataset = experiment.dataset if options.dataset is None else options.dataset
     given, names = data_options(options, dataset), options.algorithms
@@ -151,7 +155,7 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
     return changed(
         experiment,
         _given(options, Experiment.settings()),
-        dataset=dataset,
+        dataset=options.dataset,
         dataset_options=given,
         learners=None if names is None else {it: known.get(it, LearnerSpec(it)) for it in names},
         quick=options.quick,

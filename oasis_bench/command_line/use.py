@@ -6,13 +6,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from oasis_bench.analysis import RunAnalysis
+from oasis_bench.command_line.options import EVERY_LEARNER
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.command_line.run import data_options, experiment_of
 from oasis_bench.data import ReadTable, Scaling
@@ -29,7 +32,7 @@ from oasis_bench.plugins import (
     training_rows_of,
     without_votes,
 )
-from oasis_bench.runs import fit_on_all, has_run, read_run
+from oasis_bench.runs import fit_on_all, has_run, in_file_name, read_run
 from oasis_bench.system import Folder, UsageError, refuse_input, require_packages, whole_file
 
 ENDINGS = (".csv", ".npy", ".parquet")
@@ -41,6 +44,8 @@ _Items: TypeAlias = tuple[Any, Sequence[str] | None]
 def fit(options: argparse.Namespace) -> int:
     """Tune a learner, fit it on all rows, print its expected quality, and write its model file."""
     (name,) = options.algorithms
+    if name == EVERY_LEARNER:
+        raise UsageError(f"--learner {name}: one learner is fitted: name it")
     learners = {name: LearnerSpec(name)}
     options.experiment = Experiment("fit", options.dataset, learners, classes=("all",))
     experiment = experiment_of(options)
@@ -75,6 +80,8 @@ def embed(options: argparse.Namespace) -> int:
     ending = options.output.suffix
     if ending not in ENDINGS:
         raise UsageError(f"--output {options.output}: its ending is none of {', '.join(ENDINGS)}")
+    if ending == ".npy" and options.name is not None:
+        raise UsageError(f"--name {options.name}: a .npy file has no names: write a .csv file")
     if ending == ".parquet":
         require_packages("a .parquet file", ["pyarrow"], "parquet")
     if options.bound is not None and options.purpose is None:
@@ -91,7 +98,8 @@ def embed(options: argparse.Namespace) -> int:
     dense = points.toarray() if hasattr(points, "toarray") else points
     table = pd.DataFrame(dense).add_prefix("x")
     if names is not None and ending != ".npy":
-        table.insert(0, options.name or "name", names)
+        head = "name" if options.name in (None, *table) else options.name
+        table.insert(0, head, names)
     _write(table, options.output)
     return 0
 
@@ -101,7 +109,8 @@ def describe(options: argparse.Namespace) -> int:
     path, registry = options.model, Registry.load(options.plugin)
     model, rows = load_model_of(registry, path), training_rows_of(path)
     used = learner_of(model, [])[0]
-    learner, scaling = without_votes(used), Scaling.of(saved_steps(path, registry) or ())
+    learner, steps = without_votes(used), saved_steps(path, registry)
+    scaling = None if steps is None else Scaling.of(steps)
     blend, same = (getattr(model, name, None) for name in ("blend_", "same_"))
     facts = {
         "learner": f"{learner.name}: {learner.summary} ({learner.citation})",
@@ -130,12 +139,13 @@ def _facts_of_run(path: Path) -> dict[str, str]:
     """Return what the run with a model in its folder `models` says of its data and its learner."""
     if not has_run(folder := path.parent.parent):
         return {}
-    run, label = RunAnalysis(read_run(folder)), path.name.partition("_")[0]
+    run, part = RunAnalysis(read_run(folder)), path.name.partition("_")[0]
+    labels = [it for it in run.learners if in_file_name(it) == part]
     data, versions = run.info.sources.dataset, run.info.provenance.get("versions", {})
     facts = {"data": data.name, "licence of the data": data.licence}
     facts["made by"] = f"oasis-bench {versions.get('oasis-bench', '')}"
     for task, compared in run.comparisons.items():
-        for it in compared if label in run.learners else ():
+        for label, it in product(labels if len(labels) == 1 else (), compared):
             found = it.interval(label, run.rho.get((it.subset, run.split_of(task)), 0))
             what = f"{task}, classes {it.subset}, {it.name}: mean, 95 % interval, n"
             facts[what] = f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}], {found.n}"
@@ -176,8 +186,11 @@ def _load(
                 f"{source} has {X.shape[1]} features, and {options.model} was fitted on {n_needed}"
             )
         if hasattr(model, "feature_names_in_"):  # a model of another program
-            X = pd.DataFrame(X, columns=model.feature_names_in_)
+            dense = X.toarray() if sparse.issparse(X) else X
+            X = pd.DataFrame(dense, columns=model.feature_names_in_)
         loaded.append((X, names))
+    if options.name is not None and all(names is None for _, names in loaded):
+        raise UsageError(f"--name {options.name}: {', '.join(sources)}: no columns have names")
     return model, loaded
 
 

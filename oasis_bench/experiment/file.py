@@ -70,6 +70,9 @@ def _fields_of_file(values: Mapping[str, Any]) -> dict[str, Any]:
     }
     each = _table("each", values.get("each", {}), settings)
     quick = _table("quick", values.get("quick", {}), {*settings, "corpora"})
+    for name in corpora:
+        if Path(name).name != name or name in ("", ".."):  # each has a folder and a file
+            raise UsageError(f"[corpora.{quoted(name)}]: a name without / is needed")
     _refuse_unknown("corpus", quick.get("corpora", []), corpora)
     for corpus in corpora.values():
         _refuse_unknown("learner", corpus.get("learners", []), learners)
@@ -146,11 +149,15 @@ def changed(
     e, usual = experiment, Experiment.settings()
     changes = _quick(e) if quick else {}
     options = e.dataset_options
-    is_other = dataset is not None and dataset != e.dataset
+    is_other = dataset is not None and (dataset != e.dataset or bool(e.corpora))
+    if e.corpora and dataset_options and not is_other:
+        raise UsageError(
+            f"an option of the data set is for one data set, and {e.title} has several: give the "
+            f"{spelled('dataset')}, too"
+        )
     if is_other:
         changes |= {"dataset": dataset, "title": Path(dataset or "").name, "classes": ("all",)}
-        changes |= {"built_in": None, "corpora": {}}
-        options = {}
+        changes["corpora"], options = {}, {}
     asked = given.get("classes", changes.get("classes", ()))
     if e.built_in == "default" and (is_other or _are_few(usual["classes"].held(asked))):
         changes["tasks"] = usual["tasks"].default
@@ -162,7 +169,7 @@ def changed(
     changes["learners"] = _with_params(learners or e.learners, params)
     changes |= {} if title is None else {"title": title}
     changes["each"] = {name: values for name, values in e.each.items() if name not in changes}
-    own = changes.keys() & usual.keys()  # a corpus has no say in what is given
+    own = (changes.keys() | given.keys()) & usual.keys()  # a corpus has no say in what is given
     corpora = changes.get("corpora", e.corpora)
     asked = {*usual["tasks"].held(changes.get("tasks", ()))}
     asking = [name for name, table in corpora.items() if asked <= {*table.get("tasks", e.tasks)}]

@@ -309,6 +309,7 @@ class Experiment:
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
             check_value(name, getattr(self, name), str)
+        check_value("protocol", self.protocol, int, least=1)
         for name, known in self.settings().items():
             object.__setattr__(self, name, known.typed(name, getattr(self, name)))
         if self.replicates and self.partitions not in (None, self.replicates):

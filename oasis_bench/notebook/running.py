@@ -305,7 +305,8 @@ def _settings_and_options(
         if name not in {*known, *OF_DATA}:
             named = [*inspect.signature(run).parameters][:-1]  # but for **others
             raise UsageError(unknown_name("setting", name, [*named, *known, *OF_DATA]))
-    of_data = dict(dataset_options or {})
+    given = {name: _plain(value) for name, value in given.items()}
+    of_data = {name: _plain(value) for name, value in (dataset_options or {}).items()}
     of_data |= {name: given[name] for name in OF_DATA if given.get(name) is not None}
     kinds = of_data.get("column")
     if isinstance(kinds, Mapping):
@@ -316,6 +317,13 @@ def _settings_and_options(
             csv.writer(line, lineterminator="").writerow(of_data[name])
             of_data[name] = line.getvalue()
     return {name: value for name, value in given.items() if name in known}, of_data
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and arrays of numpy, also in a list, as those of Python, which JSON takes."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain, value))
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def rows_as_file(data: Any) -> tuple[str, bytes]:

@@ -232,6 +232,11 @@ def save_model(
         blend = blend or getattr(learner, "blend_", None)
         records |= {SAME: getattr(learner, "same_", None), ABOUT: getattr(learner, "about_", None)}
         learner = learner[-1]
+    elif blend is not None:
+        raise UsageError(
+            "a blend is of scaled rows: save it with a Pipeline of their scaling and the learner, "
+            "or make_pipeline(learner) for rows as they are"
+        )
     for prepared in (steps, blend.steps if blend else None):
         _check_steps(prepared or ())
     hashes = None
@@ -383,10 +388,15 @@ def _read(
         raise UsageError("its blend takes rows of other features than its learner")
     if unused := [name for name in arrays if name.startswith((STEPS_PLACE, BASELINE_PLACE))]:
         raise UsageError(f"its array {quoted(unused[0])} is of no step")
+    _refuse_changed(header)
+    return learner, steps, blend, header
+
+
+def _refuse_changed(header: dict[str, Any]) -> None:
+    """Raise UsageError if an entry of a file is missing or changed."""
     if header[CONTENTS]:
         name = quoted(header[CONTENTS][0])
         raise UsageError(f"its entry {name} is missing, or is not the one that was written")
-    return learner, steps, blend, header
 
 
 def _steps_in(
@@ -480,7 +490,9 @@ def load_blend(path: PathLike) -> Blend | None:
         If the file cannot be read, or is not a model file.
     """
     with _named(path), open_regular(Path(path)) as file:
-        return _blend_in(*read_archive(file), Registry.load())
+        header, arrays = read_archive(file)
+        _refuse_changed(header)
+        return _blend_in(header, arrays, Registry.load())
 
 
 def _one_line(error: Exception) -> str:

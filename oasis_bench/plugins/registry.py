@@ -210,9 +210,15 @@ def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Import a plugin file once, under a module name made from its path."""
+    """Import a plugin file once, and again if it was edited: the module's name has its content.
+
+    Python's stored byte code is not used: it may be that of an earlier content.
+    """
     path = path.resolve()
-    name = f"{PLUGIN_MODULE}{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
+    with _as_broken_plugin(f"plugin {path} cannot be read"):
+        content = path.read_bytes() if path.is_file() else b""
+    digest = hashlib.sha256(os.fsencode(path) + content).hexdigest()
+    name = f"{PLUGIN_MODULE}{path.stem}_{digest[:8]}"
     with _import_lock:
         if name in sys.modules:
             return sys.modules[name]
@@ -225,7 +231,7 @@ def _import_file(path: Path) -> ModuleType:
         sys.modules[name] = module
         try:
             with _as_broken_plugin(f"plugin {path} cannot be imported"):
-                spec.loader.exec_module(module)
+                exec(compile(content, path, "exec"), vars(module))
         except BaseException:
             del sys.modules[name]
             raise

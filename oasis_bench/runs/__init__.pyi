@@ -3,6 +3,7 @@ from .kept_scores import evaluate_run as evaluate_run, export_trec as export_tre
 from .run import (
     How as How,
     Watcher as Watcher,
+    in_file_name as in_file_name,
     refuse_missing_plugins as refuse_missing_plugins,
     resume_experiment as resume_experiment,
     run_experiment as run_experiment,

@@ -29,7 +29,7 @@ from oasis_bench.runs.run import (
     task_sources,
 )
 from oasis_bench.runs.schema import RunFacts
-from oasis_bench.runs.store import Store, StoredRun, read_run
+from oasis_bench.runs.store import RefusedRecordError, Store, StoredRun, read_run
 from oasis_bench.system import Folder, UsageError, slices, spelled, whole_file
 from oasis_bench.tasks import Numbers, Retrieval, SharedLabels, Task, block_size, rank_others
 from oasis_bench.trial import Predictions, TunedRow
@@ -78,12 +78,13 @@ def evaluate_run(
                 evaluated.append((trial_id, name, found))
                 failures += found.answers[0].status == "failed"
             watcher.download("evaluating trials", done, len(trials))
-        for row in evaluated:
-            store.add_answers(*row)
         sources = replace(
             info.sources, tasks={**info.sources.tasks, **task_sources(experiment, registry)}
         )
-        store.write_info(sources=asdict(sources))
+        try:
+            store.add_answers(evaluated, sources=asdict(sources))
+        except RefusedRecordError as error:
+            raise UsageError(f"{error}: correct the measures of {', '.join(tasks)}") from error
         if info.finished is not None:
             store.add_labels(partial(labels_of, rows))
         return failures

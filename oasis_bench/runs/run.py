@@ -365,6 +365,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def in_file_name(part: str) -> str:
+    """Return how a learner or a class subset is called in the names of a trial's files."""
+    return re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME]
+
+
 def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     """Return the name of each trial's files, such as 'OASIS_10_0.npz', by its trial_id.
 
@@ -377,7 +382,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     for spec in specs:
         split = () if spec.where.split == Split.USUAL else (spec.where.split,)
         parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
-        name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
+        name = "_".join(map(in_file_name, parts))
         times[name.casefold()] += 1
         number = times[name.casefold()]
         names[spec.trial_id] = f"{name}~{number}.npz" if number > 1 else f"{name}.npz"

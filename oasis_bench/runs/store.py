@@ -233,11 +233,6 @@ class Store:
         """Return the metadata of the run."""
         return _read_info(self.connection)
 
-    def write_info(self, **values: Any) -> None:
-        """Set values of the table `run`, as JSON."""
-        with self._transaction():
-            _write_info(self.connection, values)
-
     def reopen(self, **values: Any) -> None:
         """Set values of the table `run`, and mark the run as unfinished, without labels."""
         with self._transaction():
@@ -282,14 +277,19 @@ class Store:
             for table in TRIAL_TABLES:
                 self._insert_of_trial(table, trial_id, getattr(result, table))
 
-    def add_answers(self, trial_id: str, task: str, measured: Measured) -> None:
-        """Write the measurements of a task of a stored trial, in place of the stored ones."""
+    def add_answers(self, answers: Iterable[tuple[str, str, Measured]], **values: Any) -> None:
+        """Write measurements (trial_id, task, measured) in place of stored ones, all or nothing.
+
+        `values` go into the table `run`.
+        """
         with self._transaction():
-            for table, new in vars(measured).items():
-                self.connection.execute(
-                    f"DELETE FROM {table} WHERE trial_id = ? AND task = ?", (trial_id, task)
-                )
-                self._insert_of_trial(table, trial_id, new)
+            for trial_id, task, measured in answers:
+                for table, new in vars(measured).items():
+                    self.connection.execute(
+                        f"DELETE FROM {table} WHERE trial_id = ? AND task = ?", (trial_id, task)
+                    )
+                    self._insert_of_trial(table, trial_id, new)
+            _write_info(self.connection, values)
 
     def _insert_of_trial(self, table: str, trial_id: str, rows: Sequence[Struct]) -> None:
         self._insert(table, [{"trial_id": trial_id, **asdict(row)} for row in rows])
@@ -507,6 +507,8 @@ def _lock(folder: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
+        if not isinstance(error, BlockingIOError):
+            raise
         raise UsageError(
             f"another process writes to {folder}: wait for its end, or choose another "
             f"{spelled('output')}"

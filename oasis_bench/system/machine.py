@@ -304,11 +304,14 @@ def n_cores() -> int:
 
 
 def processor_name() -> str:
-    """Return the model of this machine's processor."""
+    """Return the model of this machine's processor.
+
+    On x86 with its family and number: a virtual machine's name may be 'AMD EPYC' for all of them.
+    """
+    lines = (rf"{key}\s*:\s*(.+)" for key in ("cpu family", "model", "model name"))
     with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text()
-        if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
-            return match[1]
+        if match := re.search("\n".join(lines), Path("/proc/cpuinfo").read_text()):
+            return "{2} (family {0}, model {1})".format(*match.groups())
     return platform.processor() or platform.machine()
 
 
