@@ -37,6 +37,9 @@ PAIRS_PER_CALL = 10_000
 TRIPLETS_FOR_BOUNDS = 10_000
 """From so many triplets come u and l: their percentiles are within 0.5 points of the exact ones."""
 
+FEW_ROWS = 2000
+"""Three matrices of so many rows take 100 MB.  Up to .8 d rows they take no more than A's do."""
+
 
 class LEGO(TripletLearner, MahalanobisLearner):
     r"""LEGO: LogDet-regularised online updates on pairs, with bounds u and l on distances.
@@ -67,9 +70,9 @@ class LEGO(TripletLearner, MahalanobisLearner):
     faster to keep RAR' in place of A, for the n different rows R of the m triplets of a call: then
     Az is not needed, because a step adds a multiple of :math:`z z^\top` to the inverse of A, and A
     is computed once at the end of the call.  A step then costs n^2 + 64 n, and the call
-    2 n d (n + d) + 3 n^3 once.  This is done if it is less in all, and d is above 32; it changes A,
-    and whether a pair has a loss, only by rounding.  A has d^2 float64 numbers, whatever the
-    precision of the rows.
+    3 n d^2 + 2 n^2 d + 3 n^3 once.  This is done if it is less in all, d is above 32, and n is at
+    most .8 d or 2000.  It changes A, and whether a pair has a loss, only by rounding.  A has d^2
+    float64 numbers, whatever the precision of the rows.
 
     Parameters
     ----------
@@ -189,20 +192,19 @@ class LEGO(TripletLearner, MahalanobisLearner):
         is_used[triplets] = True
         numbers = np.flatnonzero(is_used)
         n, d, m = len(numbers), X.shape[1], len(triplets)
-        if d <= SMALL or 2 * n * d * (n + d) + 3 * n**3 > m * (3 * d**2 - n**2):
-            return self._take(X, triplets, W)
-        return self._take_by_gram(X[numbers], np.searchsorted(numbers, triplets), W)
+        few = d > SMALL and n <= max(0.8 * d, FEW_ROWS)
+        if few and n * (3 * d**2 + 2 * n * d + 3 * n**2) <= m * (3 * d**2 - n**2):
+            return self._take_by_gram(X[numbers], np.searchsorted(numbers, triplets), W)
+        return self._take(X, triplets, W)
 
     def _take_by_gram(self, R: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
         """Change `W` by steps on pairs of the rows `R`, of which only the inner products change.
 
         Each step adds a multiple of zz' to the inverse of W, so that it grows by R'MR.
         """
-        R = R.astype(np.float64, copy=False)
-        images = np.asarray(R @ W)
-        G = np.array(R @ images.T, order="C")
-        before, M, (upper, lower) = G.copy(), np.zeros_like(G), self.bounds_
-        n_updates = 0
+        R, (upper, lower) = R.astype(np.float64, copy=False), self.bounds_
+        G = np.ascontiguousarray(R @ (R @ W).T)
+        M, n_updates = np.zeros_like(G), 0
         for part in slices(len(triplets), PAIRS_PER_BLOCK // 2):
             n_pairs = 2 * (part.stop - part.start)
             products, weights = np.empty((n_pairs, len(G))), np.empty(n_pairs)
@@ -210,9 +212,14 @@ class LEGO(TripletLearner, MahalanobisLearner):
                 triplets[part], float(self.eta), upper, lower, G, products, weights, M
             )
             add_steps(G, products, weights)
-        # The inverse of 1/W + R'MR, by the matrix inversion lemma.
-        S = solve(np.eye(len(G)) + M @ before, M)
-        dgemm(-1.0, images.T, S @ images, 1.0, W.T, overwrite_c=1)
+        # The inverse of 1/W + R'MR is W - WR'SRW with S = 1/(I + MG) M, for the G before the steps.
+        del G
+        T = (R @ (R @ W).T @ M).T
+        np.fill_diagonal(T, T.diagonal() + 1)
+        S = solve(T, M, overwrite_a=True)
+        del M, T
+        image = R @ W
+        dgemm(-1.0, image.T, (image.T @ S).T, 1.0, W.T, overwrite_c=1)
         mirror(W)
         return n_updates
 

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from oasis_bench.analysis import RunAnalysis
 from oasis_bench.command_line.options import EVERY_LEARNER
@@ -186,7 +185,7 @@ def _load(
                 f"{source} has {X.shape[1]} features, and {options.model} was fitted on {n_needed}"
             )
         if hasattr(model, "feature_names_in_"):  # a model of another program
-            dense = X.toarray() if sparse.issparse(X) else X
+            dense: Any = X.toarray() if hasattr(X, "toarray") else X
             X = pd.DataFrame(dense, columns=model.feature_names_in_)
         loaded.append((X, names))
     if options.name is not None and all(names is None for _, names in loaded):
