@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import cholesky, solve
+from scipy.linalg import cholesky
 from scipy.linalg.blas import dgemm
 from sklearn.utils import check_array
 
@@ -19,6 +19,7 @@ import oasis_bench.algorithms._rank_one_steps as _rank_one_steps
 from oasis_bench.algorithms._rank_one_blocks import (
     PAIRS_PER_BLOCK,
     SMALL,
+    Float64Array,
     add_steps,
     differences,
     mirror,
@@ -39,6 +40,10 @@ TRIPLETS_FOR_BOUNDS = 10_000
 
 FEW_ROWS = 2000
 """Three matrices of so many rows take 100 MB.  Up to .8 d rows they take no more than A's do."""
+
+EXACT, CHECKED = 1e-7, 64
+"""Of inner products: the largest error of a squared distance, and of how many triplets it is
+checked at the end."""
 
 
 class LEGO(TripletLearner, MahalanobisLearner):
@@ -71,8 +76,9 @@ class LEGO(TripletLearner, MahalanobisLearner):
     Az is not needed, because a step adds a multiple of :math:`z z^\top` to the inverse of A, and A
     is computed once at the end of the call.  A step then costs n^2 + 64 n, and the call
     3 n d^2 + 2 n^2 d + 3 n^3 once.  This is done if it is less in all, d is above 32, and n is at
-    most .8 d or 2000.  It changes A, and whether a pair has a loss, only by rounding.  A has d^2
-    float64 numbers, whatever the precision of the rows.
+    most .8 d or 2000.  It changes squared distances by at most about 1e-7 of their value; where
+    they lose more digits, as of columns of very different scale, the steps are taken on A.  A has
+    d^2 float64 numbers, whatever the precision of the rows.
 
     Parameters
     ----------
@@ -194,16 +200,22 @@ class LEGO(TripletLearner, MahalanobisLearner):
         n, d, m = len(numbers), X.shape[1], len(triplets)
         few = d > SMALL and n <= max(0.8 * d, FEW_ROWS)
         if few and n * (3 * d**2 + 2 * n * d + 3 * n**2) <= m * (3 * d**2 - n**2):
-            return self._take_by_gram(X[numbers], np.searchsorted(numbers, triplets), W)
+            R = differences(X, numbers, np.full_like(numbers, numbers[0]))
+            n_updates = self._take_by_gram(R, np.searchsorted(numbers, triplets), W)
+            if n_updates is not None:
+                return n_updates
         return self._take(X, triplets, W)
 
-    def _take_by_gram(self, R: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
+    def _take_by_gram(
+        self, R: Float64Array, triplets: npt.NDArray[np.intp], W: Float64Array
+    ) -> int | None:
         """Change `W` by steps on pairs of the rows `R`, of which only the inner products change.
 
-        Each step adds a multiple of zz' to the inverse of W, so that it grows by R'MR.
+        Each step adds a multiple of zz' to the inverse of W, so that it grows by R'MR.  If digits
+        are lost, because distances differ too much, `W` stays as it is and None is returned.
         """
-        R, (upper, lower) = R.astype(np.float64, copy=False), self.bounds_
-        G = np.ascontiguousarray(R @ (R @ W).T)
+        upper, lower = self.bounds_
+        G = R @ (R @ W).T
         M, n_updates = np.zeros_like(G), 0
         for part in slices(len(triplets), PAIRS_PER_BLOCK // 2):
             n_pairs = 2 * (part.stop - part.start)
@@ -212,13 +224,25 @@ class LEGO(TripletLearner, MahalanobisLearner):
                 triplets[part], float(self.eta), upper, lower, G, products, weights, M
             )
             add_steps(G, products, weights)
+        left, right = np.repeat(triplets[-CHECKED:, 0], 2), triplets[-CHECKED:, 1:].ravel()
+        square = G.diagonal()
+        kept = (
+            square[left] + square[right] - 2 * G[np.minimum(left, right), np.maximum(left, right)]
+        )
         # The inverse of 1/W + R'MR is W - WR'SRW with S = 1/(I + MG) M, for the G before the steps.
-        del G
+        del G, square
         T = (R @ (R @ W).T @ M).T
         np.fill_diagonal(T, T.diagonal() + 1)
-        S = solve(T, M, overwrite_a=True)
+        try:
+            S = np.linalg.solve(T, M)
+        except np.linalg.LinAlgError:
+            return None
         del M, T
-        image = R @ W
+        image, Z = R @ W, R[left] - R[right]
+        Y = Z @ image.T
+        found = np.einsum("ij,ij->i", Z @ W, Z) - np.einsum("ij,ij->i", Y @ S, Y)
+        if not (np.abs(found - kept) <= EXACT * np.maximum(kept, upper)).all():
+            return None
         dgemm(-1.0, image.T, (image.T @ S).T, 1.0, W.T, overwrite_c=1)
         mirror(W)
         return n_updates

@@ -142,6 +142,27 @@ def test_steps_on_inner_products_lose_no_digits_over_many_steps(monkeypatch):
     assert np.linalg.eigvalsh(found)[0] > 1e-6 * np.abs(A).max()
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("offset", "scale"), [(1e4, 1), (1e6, 1), (0, 1e2), (0, 1e4), (0, 1e6), (1.7e9, 1e4)]
+)
+def test_rows_far_from_zero_or_of_unlike_scales_lose_no_digits(form, offset, scale):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 4
+    X = rng.normal(size=(40, 64)) + rng.normal(size=(4, 64))[y]
+    X[:, 3] = scale * X[:, 3] + (offset if scale > 1 else 0)
+    X += offset if scale == 1 else 0
+    learner = LEGO(n_steps=2000, random_state=0).fit(form(X), y)
+    whole = LEGO(n_steps=2000, random_state=0)
+    whole._step = whole._take
+    A = whole.fit(form(X), y).mahalanobis_matrix_
+    norms = np.sqrt(np.diag(A))
+    found = learner.mahalanobis_matrix_
+    np.testing.assert_allclose(
+        found / np.outer(norms, norms), A / np.outer(norms, norms), atol=1e-5
+    )
+
+
 def test_calls_of_any_length_give_one_model(rows):
     X, y = rows
     whole = LEGO(n_steps=300, random_state=0).fit(X, y)
