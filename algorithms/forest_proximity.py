@@ -74,7 +74,9 @@ class ForestProximity(SupervisedLearner):
 
     name: ClassVar = "ForestProximity"
     summary: ClassVar = "share of extremely randomised trees in which two rows share a leaf"
-    citation: ClassVar = "Breiman, Machine Learning 45 (2001); Geurts et al., ibid. 63 (2006)"
+    citation: ClassVar = (
+        "Breiman, Machine Learning 45 (2001); Geurts et al., Machine Learning 63 (2006)"
+    )
     cost: ClassVar = "time T n log(n) d, memory T n; T = 100 trees"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         # From hardly any features, where trees know little of the classes, to all; and leaves from

@@ -444,7 +444,10 @@ def row_pairs(path: Path, names: Sequence[str]) -> Ratings:
     pairs, first, pair_of_line = np.unique(items, axis=0, return_index=True, return_inverse=True)
     if (other := marks != marks[first][pair_of_line]).any():
         one, two = (quoted(names[i]) for i in items[other.argmax()])
-        raise UsageError(f"{path}: rows {one} and {two} are marked as the same and as different")
+        raise UsageError(
+            f"{path}: rows {one} and {two} are marked as the same and as different: leave out one "
+            "of the two lines"
+        )
     return Ratings(pairs[:, 0], pairs[:, 1], marks[first][:, None])
 
 

@@ -124,8 +124,10 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
             )
         if cells.empty:
             raise UsageError("there are no triplets below the names of the columns: add some")
-        if (empty := (cells == "").any(axis=1)).any():
-            raise UsageError(f"line {int(empty.argmax()) + 2} has an empty field: fill it in")
+        for name in cells.columns.intersection([*self.columns, "text_query", *VOTES]):
+            if (empty := cells[name] == "").any():
+                line = int(empty.argmax()) + 2
+                raise UsageError(f"line {line} has an empty {name}: fill it in, or leave it out")
         return cells
 
 
@@ -263,5 +265,5 @@ class OwnTriplets(JudgedPictures):
         table = self.path / self.table if self.path.is_dir() else self.path
         folder = table.parent if self.images is None else Path(self.images)
         if not folder.is_dir():
-            raise UsageError(f"images = {self.images}: there is no such folder of pictures")
+            raise UsageError(f"there is no folder {folder} of pictures: correct its path")
         return table, folder

@@ -449,7 +449,8 @@ def _classes(values: tables.LabelValues | None, bins: int | None) -> Numbered:
     _refuse_missing(missing, "labels")
     edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
     held, y = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
-    ends = ["-inf", *(f"{edge:.6g}" for edge in edges), "inf"]
+    digits = next(n for n in range(6, 18) if len({f"{it:.{n}g}" for it in edges}) == len(edges))
+    ends = ["-inf", *(f"{edge:.{digits}g}" for edge in edges), "inf"]
     names = [f"({ends[i]}, {ends[i + 1]}]" for i in held]
     return y.astype(np.int64), tuple(names)
 

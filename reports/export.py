@@ -261,7 +261,9 @@ def read_summary(path: Path) -> pd.DataFrame:
         raise UsageError(f"{path} is not a summary of a run: {error_line(error)}") from error
     for name in (*TEXTS, "partitions"):
         if rows[name].isna().any():
-            raise UsageError(f"{path}: {name} is empty in row {rows[name].isna().argmax() + 2}")
+            row = rows[name].isna().argmax() + 2
+            again = "make the summary again with 'export RUN --format summary'"
+            raise UsageError(f"{path}: {name} is empty in row {row}: {again}")
     # A text that a spreadsheet would take for a formula was written with an apostrophe before it.
     learners = rows["learner"].str.replace(r"^'(?=[=+\-@\t\r])", "", regex=True)
     return rows.assign(learner=learners)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from oasis_bench.data import LabelledRows, Patches, row_hashes
+from oasis_bench.data import LabelledRows, row_hashes
 from oasis_bench.reports.report_files import data_uri, write_page
 from oasis_bench.reports.table import clip, plural
 
@@ -83,12 +84,12 @@ def _histogram(values: pd.Series[Any]) -> tuple[list[tuple[float, str]], str]:
     each = known.value_counts()
     if not len(each):
         return [], ""
+    counts = each.to_numpy()[:BARS]
+    names = [clip(str(name), LONGEST) for name in each.index[:BARS]]
     if pd.api.types.is_numeric_dtype(known) and len(each) > 1:
-        counts, ends = np.histogram(known.astype(float), BARS)
-        names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(ends)]
-    else:
-        counts = each.to_numpy()[:BARS]
-        names = [clip(str(name), LONGEST) for name in each.index[:BARS]]
+        with suppress(ValueError):  # numbers too near each other, or too far apart, for parts
+            counts, ends = np.histogram(known.astype(float), BARS)
+            names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(ends)]
     bars = [
         (count / counts.max(), f"{name}: {plural(int(count), 'row')}")
         for name, count in zip(names, counts, strict=True)
@@ -101,7 +102,7 @@ def _histogram(values: pd.Series[Any]) -> tuple[list[tuple[float, str]], str]:
 
 def _about_copies(rows: LabelledRows) -> Iterator[str]:
     """Say how many rows are equal to an earlier one, and whether equal rows have other labels."""
-    if isinstance(rows.X, Patches):
+    if not rows.X.shape[1]:  # items without rows
         return
     _, place = np.unique(row_hashes(rows.X), return_inverse=True)
     if n_copies := len(place) - int(place.max()) - 1:

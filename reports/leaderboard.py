@@ -342,7 +342,7 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     tested = rows.loc[ranked]
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         yield f"Nothing is significant on fewer than {Leaderboard.LEAST_CORPORA} data sets."
-    else:
+    elif len(ranked) > 1:
         mean = tested["error_reduction_mean"]
         is_above = tested["p_baseline"].le(LEVEL) & mean.gt(mean[board.baseline])
         above = _subject(tested.index[is_above].tolist(), len(ranked) - 1, "learners")
@@ -417,7 +417,9 @@ def advice(board: Leaderboard, known: pd.DataFrame | None = None) -> list[tuple[
     """
     if len(board.corpora) < Leaderboard.LEAST_CORPORA:
         return [("", sentence("too_few", least=Leaderboard.LEAST_CORPORA))]
-    return [_advice(it, known) for it in board.in_uses]
+    compared = [it for it in board.in_uses if len(it.ranked) > 1]
+    nothing = [("", sentence("none_ranked", baseline=board.baseline))]
+    return [_advice(it, known) for it in compared] or nothing
 
 
 def _advice(board: Leaderboard, known: pd.DataFrame | None) -> tuple[str, str]:

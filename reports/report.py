@@ -181,6 +181,10 @@ def _picture(kept: pd.DataFrame, row: int) -> Picture:
     return Picture(row, own["caption"], uri)
 
 
+YEAR = re.compile(r"\b(18|19|20)\d\d\b(?!\.\d)")
+"""A year, and no part of a number of arXiv, such as 1807.03748."""
+
+
 def references(citation: str) -> dict[str, str]:
     """Return the citations of a source by their keys in BibTeX, of the first author and the year.
 
@@ -189,7 +193,7 @@ def references(citation: str) -> dict[str, str]:
     found = {}
     for text in citation.split("; "):
         text = re.sub(r"^[^,(]*: ", "", text)  # what it is cited for
-        author, year = re.search(r"[^\W\d_][\w'-]+", text), re.search(r"\b(18|19|20)\d\d\b", text)
+        author, year = re.search(r"[^\W\d_][\w'-]+", text), re.search(YEAR, text)
         if author and year:
             plain = unicodedata.normalize("NFKD", author[0]).encode("ascii", "ignore").decode()
             found[f"{re.sub(r'[^a-z]', '', plain.lower())}{year[0]}"] = text

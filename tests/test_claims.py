@@ -265,6 +265,9 @@ def test_the_exponents_of_trainings_are_those_of_their_seed(tmp_path):
         path = tmp_path / "web-scale" / f"images-{n}.seed-{seed}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({**record, "provenance": {}, "version": 1}))
+    batches = {**training, "batch_size": 64, "seed": 0}  # it is no training of OASIS
+    other = {**record, "training": batches, "provenance": {}, "version": 1}
+    (path.parent / "batch-64.json").write_text(json.dumps(other))
     runs, left_out = stored_runs(tmp_path)
     for of, expected in (
         ("CPU seconds of a step", [0.5, 1.0]),

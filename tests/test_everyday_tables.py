@@ -149,6 +149,10 @@ def test_a_target_of_numbers_becomes_classes_of_equal_size(tmp_path):
     expected = pd.qcut(table["price"], 5, labels=False)
     np.testing.assert_array_equal(rows.y, expected)
     assert rows.class_names[1] == "({:.6g}, {:.6g}]".format(*table["price"].quantile([0.2, 0.4]))
+    near = table.assign(price=1_250_000 + np.arange(N) % 6)
+    near.to_csv(tmp_path / "near.csv", index=False)
+    names = TableFile(tmp_path / "near.csv", "price", bins=5).load().class_names
+    assert len(set(names)) == len(names) > 3
     for bins, label, message in (
         (1, "price", "--bins 1: a number from 2"),
         (3, "kind", "--bins makes classes of numbers, but the label 'x' is text"),

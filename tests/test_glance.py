@@ -49,6 +49,13 @@ def test_a_bar_is_a_twelfth_of_the_range_or_a_text(describe, table):
     assert "1 missing" in page
 
 
+def test_numbers_too_near_for_parts_have_a_bar_each(describe, tmp_path):
+    cells = pd.DataFrame({"a": [0.3, 0.1 * 3] * 4, "kind": [*"xxyy"] * 2})
+    cells.to_csv(tmp_path / "near.csv", index=False)
+    page = describe(tmp_path / "near.csv", "--label", "kind")
+    assert [height for height, _ in bars(page, "a")] == [1, 1]
+
+
 def test_copies_and_columns_that_are_nearly_constant_are_marked(describe, table):
     page = describe(table, "--label", "kind")
     assert "Equal to an earlier one: 3 rows." in page

@@ -60,6 +60,8 @@ def test_triplets_of_web_pictures_are_grouped_by_their_text_query(data):
     assert rows.judged.groups.tolist() == [1, 0]
     assert rows.judged.votes is None
     assert rows.left_out == ("left out: 1 triplets with a picture twice",)
+    text = "query,positive,negative,comment\nb.png,a.png,c.png,\nc.png,a.png,b.png,sure\n"
+    assert own(data, text).load().judged.items.tolist() == [[1, 0, 2], [2, 0, 1]]
     assert rows.pixels.shape == (4, 4, 4, 3)
 
 
@@ -89,7 +91,7 @@ def test_judgements_of_materials_keep_their_votes(data):
         ("reference,a,b\nc.png,a.png,b.png\n", "there is no column votes_a: reference, a"),
         (JUDGEMENTS.replace("5,0", "5,-1"), "a vote '-1': a whole number is needed"),
         (JUDGEMENTS.replace("5,0", "0,0"), "judged triplet 2 has no vote"),
-        (JUDGEMENTS.replace("5,0", "5"), "line 4 has an empty field"),
+        (JUDGEMENTS.replace("5,0", "5"), "line 4 has an empty votes_b: fill it in, or leave it"),
         (JUDGEMENTS.replace("d.png", "e.png"), r"images/e\.png cannot be used: No such file"),
         ("", "judgements.csv: CSV cannot be read .No columns to parse.*give a line of names"),
     ],

@@ -1,11 +1,21 @@
 """Splits by classes that are held apart and by groups of judgements."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from oasis_bench.data import JudgedTriplets, Ratings
+from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
 from oasis_bench.system import UsageError
-from oasis_bench.tasks.judged_splits import count_folds, draw_fold, group_folds, items_are_shared
+from oasis_bench.tasks import NotSplittableError
+from oasis_bench.tasks.judged_splits import (
+    PairsSplit,
+    count_folds,
+    draw_fold,
+    group_folds,
+    items_are_shared,
+)
 from oasis_bench.tasks.split import draw_unseen_classes, too_few_for_folds, unseen_class_folds
 
 N_ITEMS = 200
@@ -132,6 +142,29 @@ def test_folds_of_groups_validate_each_group_once():
         for fold in folds:
             queries = fold.test[fold.tested.items[:, 0]]
             assert not set(queries) & set(fold.train)
+
+
+def test_a_fold_without_untied_votes_is_left_out():
+    judged = of_own_items(n_groups=6, n_bridges=0)
+    votes = np.full((24, 2), [2, 1])
+    votes[judged.groups == 2] = 1
+    folds = group_folds(replace(judged, votes=votes), 36, 6, seed=0)
+    tested = [int(fold.tested.groups[0]) for fold in folds]
+    assert sorted(tested) == [0, 1, 3, 4, 5]
+    with pytest.raises(NotSplittableError, match="no inner fold has untied votes"):
+        group_folds(replace(judged, votes=np.ones((24, 2), dtype=int)), 36, 6, seed=0)
+
+
+@pytest.mark.parametrize(("share", "n_classes"), [(0.3, 12), (0.4, 8), (0.25, 16)])
+def test_inner_folds_of_labels_hold_classes_apart_where_the_outer_ones_do(share, n_classes):
+    y = np.repeat(np.arange(n_classes), 6)
+    split = PairsSplit(SimpleNamespace(test_share=share, seed=0, per_class=(99, 99)))
+    rows = LabelledRows(np.zeros((len(y), 1)), y, tuple(map(str, range(n_classes))))
+    outer = split.draw(rows, None, 0, 0)
+    assert not set(y[outer.test]) & set(y[outer.train])
+    for fold in split.inner_folds(y[outer.train], None, 3, 0):
+        own = y[outer.train]
+        assert not set(own[fold.test]) & set(own[fold.train])
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.45, 0.9])

@@ -447,6 +447,17 @@ def test_without_results_no_learner_is_recommended(recommended, tmp_path):
     assert "Fewer than 6 data sets are too few for a recommendation." in out
 
 
+def test_where_only_the_baseline_is_ranked_the_page_is_written(recommended, tmp_path):
+    for path in list((tmp_path / "suite").glob("*.csv"))[:3]:
+        rows = pd.read_csv(path)
+        rows.loc[rows["learner"] != "Euclidean", "mean"] = np.nan
+        rows.to_csv(path, index=False)
+    words = ["ranks", str(tmp_path / "suite"), "--output", str(tmp_path / "ranks")]
+    assert main(words) == 0
+    page = (tmp_path / "ranks" / "leaderboard.html").read_text()
+    assert "No learner but Euclidean has results on enough data sets" in page
+
+
 def write_run(folder, dataset, scores, lost=(), subsets=(10,), options=None, **columns):
     """Write a run of two partitions of `dataset`; mAP on the largest subset is `scores`.
 

@@ -184,3 +184,4 @@ def test_a_citation_has_the_key_of_its_first_author_and_year():
         "oh2016": "Oh Song et al. (2016), A",
     }
     assert references("none") == {}
+    assert [*references("van den Oord et al., arXiv:1807.03748 (2018)")] == ["van2018"]

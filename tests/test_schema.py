@@ -392,6 +392,24 @@ def test_dates_that_may_be_read_in_two_ways_must_be_declared(tmp_path):
     assert found[0] == (datetime.date(2020, 1, 2) - datetime.date(1970, 1, 1)).days
     column, _, _ = column_of(cells, tmp_path, column="x=text")
     assert column.kind == "category"
+    with pytest.raises(UsageError, match=r"'01/02/2020' in row 2 is %d/%m/%Y or"):
+        column_of(["", *cells], tmp_path)
+    with pytest.raises(UsageError, match=r"'01/02/2020' in row 1 is %d/%m/%Y or"):
+        column_of([*cells, "unknown"], tmp_path, column="x=date")  # a mistake decides nothing
+    with pytest.raises(UsageError, match=r"no cell is a date \(%m/%m/%Y\)"):
+        column_of(cells, tmp_path, column="x=%m/%m/%Y")
+
+
+def test_a_typed_column_without_any_number_is_no_column_of_numbers():
+    table = pd.DataFrame({"q": ["?", "abc", "def", "?"] * 5, "y": [0, 1] * 10})
+    with pytest.raises(UsageError, match="no cell is a number: the first is"):
+        oasis_bench.run(table, "Euclidean", label="y", column={"q": "number"})
+
+
+def test_a_table_of_no_row_is_told():
+    none = pd.DataFrame({"q": ["a", "b"], "y": [0, 1]})[:0]
+    with pytest.raises(UsageError, match="the rows given: needs one row or more"):
+        oasis_bench.run(none, "Euclidean", label="y")
 
 
 MISTAKES = {

@@ -11,7 +11,7 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.experiment.data_use import choose_classes
 from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError, derive_seed
-from oasis_bench.tasks import SeenClassesSplit, draw_partition
+from oasis_bench.tasks import NotSplittableError, SeenClassesSplit, draw_partition
 
 N_TRAIN, N_TEST = 40, 25
 
@@ -81,6 +81,19 @@ def test_inner_folds_deal_32_and_8_images_of_each_class(labels, shuffled):
         assert {*np.bincount(y[learn])[[1, 4, 7]].tolist()} == {32}
         assert {*np.bincount(y[validate])[[1, 4, 7]].tolist()} == {8}
         assert sorted([*learn, *validate]) == list(range(120))
+
+
+@pytest.mark.parametrize(("n_rows", "n_folds"), [(2, 2), (3, 2), (4, 2), (5, 2), (6, 5)])
+def test_folds_of_few_rows_a_class_have_two_of_it_to_rank(n_rows, n_folds):
+    """Of five rows and five folds each would have one; two rows can only be taken apart."""
+    y = np.repeat(np.arange(10), n_rows)
+    folds = inner_folds(y, 5, seed=0)
+    assert len(folds) == n_folds
+    assert sorted(np.concatenate([it.test for it in folds])) == list(range(len(y)))
+    if n_rows > 3:
+        assert all(np.bincount(y[it.test]).max() >= 2 for it in folds)
+    with pytest.raises(NotSplittableError, match="no class has 2 training items"):
+        inner_folds(np.arange(10), 5, seed=0)
 
 
 def test_of_a_large_fold_3000_items_validate():

@@ -60,6 +60,12 @@ def test_a_case_worked_by_hand():
     assert found[AT_1].chance == 1 / 4  # of 3 different ones, 4 gaps
 
 
+@pytest.mark.parametrize("same", [[True, False, True, False], [False, False, True, True]])
+def test_tied_scores_are_one_threshold_also_without_end(same):
+    with np.errstate(invalid="ignore"):
+        assert measured(np.full(4, -np.inf), np.array(same))[AUC].value == 0.5
+
+
 def test_chance_is_the_mean_over_random_orders():
     rng = np.random.default_rng(0)
     same = np.arange(260) < 60

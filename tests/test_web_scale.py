@@ -144,6 +144,8 @@ def test_what_would_mix_unlike_trainings_is_refused(data, tmp_path):
     other = prepare_web_scale(tmp_path / "other", WebScaleParameters(600, 150, 400))
     with pytest.raises(UsageError, match="on other data"):
         train(other, TRAINING, tmp_path, n_threads=1, n_queries=50)
+    with pytest.raises(UsageError, match=r"was measured by \d+ queries, not \d+: give as many"):
+        train(data, TRAINING, tmp_path, n_threads=1, n_queries=20)
     with pytest.raises(UsageError, match="begun with threads = 1, not 2"):
         train(data, TRAINING, tmp_path, n_threads=2, n_queries=50)
     (path,) = tmp_path.glob("*.json")

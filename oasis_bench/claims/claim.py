@@ -300,6 +300,8 @@ def web_growth(of: str, least: int, below: float = math.inf) -> Effect:
     def measured(runs: Mapping[str, TrainingRecord]) -> Iterator[Measured]:
         points = []
         for record in runs.values():
+            if record.training.batch_size is not None:
+                continue  # of mini-batches, not of OASIS
             curve = {it.n_steps: it.mean_average_precision for it in record.checkpoints}
             step = record.checkpoints[-1].cpu_seconds / record.n_steps_done
             points.append((record.training.seed, record.training.n_images, step, saturation(curve)))

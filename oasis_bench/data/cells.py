@@ -147,7 +147,7 @@ def date_reader(form: str) -> Callable[[str], float]:
                 is_date = ISO_DATE.fullmatch(cell) is not None
                 return days_since_1970(datetime.fromisoformat(cell)) if is_date else np.nan
             return days_since_1970(datetime.strptime(cell, form))
-        except ValueError:  # such as the 31st of April
+        except (ValueError, re.error):  # such as the 31st of April, or a form with %m twice
             return np.nan
 
     return read

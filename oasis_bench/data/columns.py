@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -198,16 +198,25 @@ def _forms_of(counts: Mapping[str, int]) -> list[str]:
 
 
 def _ambiguous(
-    column: Column, rivals: list[str], values: npt.NDArray[Any], given: Cells, signs: Schema
+    column: Column,
+    rivals: list[str],
+    values: npt.NDArray[Any],
+    given: Cells,
+    signs: Schema,
+    wrong: Sequence[int] = (),
 ) -> Found | None:
-    """Return a problem if no cell shows whether the day or the month of dates is first."""
+    """Return a problem if no cell shows whether the day or the month of dates is first.
+
+    `wrong` are the cells that are no date of `column`.
+    """
     for form in rivals:
         rival = Column(column.name, "date", form)
-        if signs.values_of(rival, given.iloc[:SAMPLE])[1]:
+        if not wrong and signs.values_of(rival, given.iloc[:SAMPLE])[1]:
             continue
-        others, wrong = signs.values_of(rival, given)
-        if not wrong and not np.array_equal(values, others, equal_nan=True):
-            row = int(np.argmax(values != others))
+        others, wrong_too = signs.values_of(rival, given)
+        unlike = np.abs(values - others) > 0  # not where both are missing
+        if [*wrong_too] == [*wrong] and unlike.any():
+            row = int(np.argmax(unlike))
             return Found(
                 column,
                 problem=f"{cell_in_row(given, row)} is {column.form} or {form}: say which with "
@@ -229,7 +238,7 @@ def _declared_date(name: str, given: Cells, signs: Schema, declared: str) -> Fou
     best = min(columns, key=lambda column: len(signs.values_of(column, given)[1]))
     values, wrong = signs.values_of(best, given)
     rivals = forms[forms.index(best.form) + 1 :]
-    found = None if wrong else _ambiguous(best, rivals, values, given, signs)
+    found = _ambiguous(best, rivals, values, given, signs, wrong)
     return found or _with_mistakes(best, given, signs)
 
 
@@ -239,7 +248,7 @@ def _with_mistakes(column: Column, given: Cells, signs: Schema) -> Found:
     found = _kept(column, values, declared=column.kind)
     if not wrong:
         return found
-    if len(wrong) == _counts(given, signs).total():
+    if np.isnan(values).all():
         raise UsageError(
             f"{_option(column.name, column.kind)}: no cell is {column.words}: the first is "
             f"{cell_in_row(given, wrong[0])}: declare another kind, or another format"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from oasis_bench.data.cells import dates_of, is_missing, kind_of, text_of, texts_of
 from oasis_bench.system import ArrayArchive, UsageError, open_regular
@@ -28,6 +29,7 @@ def frame_as_bytes(frame: pd.DataFrame) -> bytes:
     content, described = BytesIO(), []
     with ArrayArchive(content, "w") as archive:
         for i in range(frame.shape[1]):
+            array: npt.NDArray[Any]
             column = frame.iloc[:, i]
             kind = kind_of(column)
             one: dict[str, Any] = {"name": text_of(str(frame.columns[i])), "kind": kind}
@@ -35,7 +37,7 @@ def frame_as_bytes(frame: pd.DataFrame) -> bytes:
                 texts = texts_of(column)
                 one["texts"] = [text for text in dict.fromkeys(texts) if text is not None]
                 code = {None: -1, **{text: n for n, text in enumerate(one["texts"])}}
-                array = np.array([code[text] for text in texts])
+                array = np.array([code[text] for text in texts], dtype=np.intp)
             elif kind == "date":
                 array = dates_of(column).view(np.int64)
             elif kind in ("mixed", "other"):

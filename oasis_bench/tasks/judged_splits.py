@@ -14,7 +14,14 @@ import numpy.typing as npt
 from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks.ranking import Numbers
-from oasis_bench.tasks.split import Classes, Partition, Split, few_of_each, few_per_class
+from oasis_bench.tasks.split import (
+    Classes,
+    NotSplittableError,
+    Partition,
+    Split,
+    few_of_each,
+    few_per_class,
+)
 from oasis_bench.tasks.task import CHECHIK, HUANG, WANG
 
 
@@ -136,7 +143,17 @@ def group_folds(judgements: Judgements, n_items: int, n_folds: int, seed: int) -
     groups = _shuffled_groups(judgements, seed)
     shared = items_are_shared(judgements)
     parts = np.array_split(groups, min(n_folds, len(groups)))
-    return [_hold_out(judgements, n_items, part, shared) for part in parts]
+    folds = [_hold_out(judgements, n_items, part, shared) for part in parts]
+    folds = [it for it in folds if _has_preference(it.training) and _has_preference(it.tested)]
+    if not folds:
+        raise NotSplittableError("no inner fold has untied votes to learn from and to validate on")
+    return folds
+
+
+def _has_preference(judged: Judgements | None) -> bool:
+    """Tell whether some triplet has more votes for one side; other judgements have no votes."""
+    votes = judged.votes if isinstance(judged, JudgedTriplets) else None
+    return votes is None or bool((votes[:, 0] != votes[:, 1]).any())
 
 
 def _shuffled_groups(judgements: Judgements, seed: int) -> npt.NDArray[np.int64]:
@@ -219,7 +236,8 @@ class PairsSplit(JudgementsSplit):
         """Divide the training rows in the same way."""
         assert not isinstance(judgements, JudgedTriplets)
         share = self.settings.test_share
-        least = round(4 / share) - 4 if share < 1 else 4  # groups that are left of as many
+        n_outer = max(2, round(1 / share)) if share < 1 else 2
+        least = 4 * n_outer - 4  # groups that are left of those that `draw` needs
         folds = _folds(y, judgements, n_folds, least, seed)
         return [_hold_out_rows(judgements, folds == fold) for fold in range(n_folds)]
 

@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.stats import sem
 
 from oasis_bench.data import FloatArray, LabelledRows, Labels, checked_labels, joint_distribution
-from oasis_bench.system import Progress, no_progress, shared
+from oasis_bench.system import Progress, no_progress, shared, spelled
 from oasis_bench.tasks import chance, ranking
 from oasis_bench.tasks.groups import Groups
 from oasis_bench.tasks.ranking import Numbers, Similarity
@@ -141,7 +141,8 @@ class RankedQueries(Evaluation):
         if not self.n_queries:
             raise ValueError(
                 f"none of the {len(asked)} queries shares a label with another item"
-                f"{' of another group' * (labels.groups is not None)}: add items"
+                f"{' of another group' * (labels.groups is not None)}: add items, raise "
+                f"{spelled('test_share')}, or lower {spelled('inner_folds')}"
             )
         last_k = min(last_k, int(self._n_ranked[self._counts].min()))
         self._ks = {

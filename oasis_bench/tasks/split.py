@@ -304,7 +304,7 @@ class SameClassesSplit(Split):
 
         With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds`
         items is missing in some folds, and where all classes are that small there are fewer folds,
-        as many as the largest has items.  With relevance `y`, CSR (n_train, n_queries), all items
+        of two items of the largest.  With relevance `y`, CSR (n_train, n_queries), all items
         are split at random.  Of a fold of more than `MOST_VALIDATED` items so many validate, drawn
         at random.  Groups are whole; there are so few folds that some class has two in each.
         """
@@ -318,7 +318,11 @@ class SameClassesSplit(Split):
         if isinstance(y, sparse.csr_array):
             folds = KFold(n_folds, shuffle=True, random_state=seed)
         else:
-            n_folds = min(n_folds, int(np.unique(y, return_counts=True)[1].max()))
+            largest = int(np.unique(y, return_counts=True)[1].max())
+            if largest < 2:
+                raise NotSplittableError("no class has 2 training items to divide into inner folds")
+            if largest <= n_folds:  # each fold would have one item of a class, and nothing to rank
+                n_folds = max(2, largest // 2)
             folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)

@@ -176,9 +176,9 @@ class SameOrDifferent(Evaluation):
 
     def curve(self) -> tuple[Numbers, Numbers]:
         """Return how many pairs of different, and of the same items, each threshold accepts."""
-        scores = self.scores
-        order = np.argsort(-scores)
-        ends = np.flatnonzero(np.diff(scores[order], append=np.nan) != 0)
+        order = np.argsort(-self.scores)
+        scores = self.scores[order]
+        ends = np.flatnonzero(np.append(scores[1:] != scores[:-1], True))
         accepted = np.cumsum(self.same[order])[ends]
         return np.append(0, ends + 1 - accepted), np.append(0, accepted)
 

@@ -168,6 +168,13 @@ def train(
                     f"{folder / training.name}.json was begun with threads = {begun.n_threads}, "
                     f"not {n_threads}: continue with as many, or name another output folder"
                 )
+            n = len(_answerable(data, n_queries)[1])
+            if any(it.n_queries != n for it in begun.checkpoints):
+                raise UsageError(
+                    f"{folder / training.name}.json was measured by "
+                    f"{begun.checkpoints[0].n_queries} queries, not {n}: give as many, or name "
+                    "another output folder"
+                )
             record = replace(record, checkpoints=begun.checkpoints)
     learner = None
     with threadpool_limits(n_threads):
@@ -193,11 +200,16 @@ def _read_record(path: Path) -> TrainingRecord:
         raise UsageError(f"{path} is no record of a training: {reason}: remove it") from error
 
 
+def _answerable(data: Any, n_queries: int) -> tuple[SharedLabels, npt.NDArray[np.int64]]:
+    """Return the labels of the test images, and the queries that have a relevant one."""
+    labels, queries = SharedLabels(data.test.R), test_queries(data.test.X.shape[0], n_queries)
+    return labels, queries[labels.has_relevant(queries)]
+
+
 def chance_level(data: Any, n_queries: int) -> float:
     """Return the mean average precision of a random order, over the queries of `train`."""
     n_test = data.test.X.shape[0]
-    labels, queries = SharedLabels(data.test.R), test_queries(n_test, n_queries)
-    queries = queries[labels.has_relevant(queries)]
+    labels, queries = _answerable(data, n_queries)
     if not len(queries):
         raise UsageError(
             f"{spelled('queries', n_queries)}, {spelled('test_images', n_test)}: no query has a "

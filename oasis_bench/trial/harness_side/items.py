@@ -24,12 +24,13 @@ from oasis_bench.data import (
     Labels,
     Patches,
     Prepare,
+    Scaling,
     Schema,
     apply_steps,
 )
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import MetricLearner
-from oasis_bench.system import derive_seed
+from oasis_bench.system import derive_seed, spelled
 from oasis_bench.tasks import NotSplittableError, Numbers, Partition, Truth, tie_order
 from oasis_bench.trial import wall
 
@@ -97,10 +98,12 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     must_be_dense = sparse.issparse(X) and not learner.takes_sparse
     if rows.multi_label and not learner.takes_relevance:
         raise wall.NotApplicableError(f"{learner.name} takes one label an item, not several")
-    n_bytes = spec.where.n_train * X.shape[1] * X.dtype.itemsize if must_be_dense else 0
+    is_wide = any(Scaling.PCA not in scaling for scaling in spec.scalings)  # PCA makes rows short
+    n_bytes = spec.where.n_train * X.shape[1] * X.dtype.itemsize if must_be_dense and is_wide else 0
     if n_bytes > DENSE_BYTES:
         raise wall.NotApplicableError(
-            f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
+            f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB, "
+            f"of {DENSE_BYTES / 2**30:g} at most: project them ({spelled('scaling', 'l2+pca256')})"
         )
     partition = divide(spec, rows)
     # The learner's process must not find this order, and it could try all seeds of 32 bits.  So the

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
+import psutil
+
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import die_with_parent, shared
 from oasis_bench.trial import wall
@@ -240,6 +242,8 @@ def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], wall.E
 
 def _has_ended(pid: int) -> bool:
     """Tell whether a child has ended; it can still be waited for."""
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
