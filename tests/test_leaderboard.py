@@ -447,6 +447,12 @@ def test_without_results_no_learner_is_recommended(recommended, tmp_path):
     assert "Fewer than 6 data sets are too few for a recommendation." in out
 
 
+def test_what_is_for_advice_is_refused_without_data(tmp_path, capsys):
+    for words in (["--results", str(tmp_path)], ["--label", "kind"]):
+        assert main(["list", "algorithms", *words]) == 2
+        assert "name the data with --for" in capsys.readouterr().err
+
+
 def test_where_only_the_baseline_is_ranked_the_page_is_written(recommended, tmp_path):
     for path in list((tmp_path / "suite").glob("*.csv"))[:3]:
         rows = pd.read_csv(path)
