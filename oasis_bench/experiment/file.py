@@ -152,7 +152,7 @@ def changed(
     is_other = dataset is not None and (dataset != e.dataset or bool(e.corpora))
     if e.corpora and dataset_options and not is_other:
         raise UsageError(
-            f"an option of the data set is for one data set, and {e.title} has several: give the "
+            "an option of the data set is for one data set, and a suite has several: give "
             f"{spelled('dataset')}, too"
         )
     if is_other:
