@@ -230,7 +230,7 @@ class LEGO(TripletLearner, MahalanobisLearner):
             square[left] + square[right] - 2 * G[np.minimum(left, right), np.maximum(left, right)]
         )
         # The inverse of 1/W + R'MR is W - WR'SRW with S = 1/(I + MG) M, for the G before the steps.
-        del G, square
+        del G, square  # RW is made again, so that no more is held than 3 d^2
         T = (R @ (R @ W).T @ M).T
         np.fill_diagonal(T, T.diagonal() + 1)
         try:

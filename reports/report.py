@@ -38,6 +38,9 @@ REPEATED = re.compile(r"^((?:.+\n){1,2}?)\1+", re.MULTILINE)
 
 CITE = re.compile(r"(~\\cite\{[^}]*\})")
 
+YEAR = re.compile(r"\b(18|19|20)\d\d\b(?!\.\d)")
+"""A year, and no part of a number of arXiv, such as 1807.03748."""
+
 
 def write_report(folder: Path, baseline: str | None = None, run: StoredRun | None = None) -> Path:
     """Make the tables, the figures and the page of a run from its store.
@@ -181,10 +184,6 @@ def _picture(kept: pd.DataFrame, row: int) -> Picture:
     return Picture(row, own["caption"], uri)
 
 
-YEAR = re.compile(r"\b(18|19|20)\d\d\b(?!\.\d)")
-"""A year, and no part of a number of arXiv, such as 1807.03748."""
-
-
 def references(citation: str) -> dict[str, str]:
     """Return the citations of a source by their keys in BibTeX, of the first author and the year.
 
@@ -193,7 +192,7 @@ def references(citation: str) -> dict[str, str]:
     found = {}
     for text in citation.split("; "):
         text = re.sub(r"^[^,(]*: ", "", text)  # what it is cited for
-        author, year = re.search(r"[^\W\d_][\w'-]+", text), re.search(YEAR, text)
+        author, year = re.search(r"[^\W\d_][\w'-]+", text), YEAR.search(text)
         if author and year:
             plain = unicodedata.normalize("NFKD", author[0]).encode("ascii", "ignore").decode()
             found[f"{re.sub(r'[^a-z]', '', plain.lower())}{year[0]}"] = text

@@ -9,7 +9,7 @@ import pytest
 
 import oasis_bench
 from oasis_bench.command_line import main
-from oasis_bench.experiment import changed, package_hash, read_experiment
+from oasis_bench.experiment import Experiment, LearnerSpec, changed, package_hash, read_experiment
 from oasis_bench.experiment.identity import _meaning
 from oasis_bench.runs import has_result
 from oasis_bench.system import UsageError
@@ -170,6 +170,9 @@ def test_a_corpus_whose_name_leads_out_of_the_folder_is_refused(suite, name):
     path.write_text(path.read_text().replace("[corpora.far]", f'[corpora."{name}"]'))
     with pytest.raises(UsageError, match="a name without / is needed"):
         read_experiment(str(path))
+    one = Experiment("T", "keel", {"LDA": LearnerSpec("LDA")}, {"table": ["wine", name]})
+    with pytest.raises(UsageError, match="different values that can name folders are needed"):
+        one.one_for_each_value()
 
 
 def test_a_protocol_is_a_number(suite):

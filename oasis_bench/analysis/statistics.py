@@ -238,8 +238,9 @@ def cluster_interval(
     n, total = array.size, weights.sum()
     mean = float(np.average(array, weights=weights)) if n else math.nan
     df = effective_groups(weights) - 1
-    if df + 1 < LEAST_CLUSTERS or np.ptp(array) <= ROUNDING:
-        sd = 0.0 if n > 1 and np.ptp(array) <= ROUNDING else math.nan
+    is_flat = n > 1 and np.ptp(array) <= ROUNDING
+    if df + 1 < LEAST_CLUSTERS or is_flat:
+        sd = 0.0 if is_flat else math.nan
         return PairedInterval(mean, math.nan, math.nan, n, sd, math.nan, reach=reach)
     left_out = (mean * total - array * weights) / (total - weights)
     error = math.sqrt((n - 1) / n * float(((left_out - mean) ** 2).sum()))

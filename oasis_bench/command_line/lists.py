@@ -19,7 +19,7 @@ def list_all(options: argparse.Namespace) -> int:
         from oasis_bench.command_line.run import recommend  # its imports take a second
 
         return recommend(options)
-    if getattr(options, "results", None) or getattr(options, "data_options", None):
+    if options.results is not None or options.data_options:
         raise UsageError("--results and options of data are for advice: name the data with --for")
     for kind in [options.what] if options.what else LISTED:
         more = (INPUTS + COST_SYMBOLS * bool(options.what)) * (kind == "algorithms")

@@ -367,7 +367,7 @@ def _add_data(verbs: Any) -> None:
     actions = data.add_subparsers(required=True, metavar="ACTION", title="arguments")
     what = "list the data sets, and how to get each; 'list datasets' does the same"
     parsing.add_plugin(parser := _verb(actions, "lists:list_all", what, name="list"))
-    parser.set_defaults(what="datasets", dataset=None)
+    parser.set_defaults(what="datasets", dataset=None, results=None, data_options=[])
     _add_json(parser)
     for action, what in (
         ("describe", "describe a data set, and prepare its features if needed"),

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -94,8 +93,7 @@ def embed(options: argparse.Namespace) -> int:
             display.note(f"points are {what}, without the blend of weight {blend.weight:g}")
     make = {"queries": model.query_vectors, "gallery": model.gallery_vectors}.get(options.purpose)
     points: Any = make(X, options.bound) if make else embed_items(model, X)
-    dense = points.toarray() if hasattr(points, "toarray") else points
-    table = pd.DataFrame(dense).add_prefix("x")
+    table = pd.DataFrame(_dense(points)).add_prefix("x")
     if names is not None and ending != ".npy":
         head = "name" if options.name in (None, *table) else options.name
         table.insert(0, head, names)
@@ -144,8 +142,8 @@ def _facts_of_run(path: Path) -> dict[str, str]:
     facts = {"data": data.name, "licence of the data": data.licence}
     facts["made by"] = f"oasis-bench {versions.get('oasis-bench', '')}"
     for task, compared in run.comparisons.items():
-        for label, it in product(labels if len(labels) == 1 else (), compared):
-            found = it.interval(label, run.rho.get((it.subset, run.split_of(task)), 0))
+        for it in compared if len(labels) == 1 else ():
+            found = it.interval(labels[0], run.rho.get((it.subset, run.split_of(task)), 0))
             what = f"{task}, classes {it.subset}, {it.name}: mean, 95 % interval, n"
             facts[what] = f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}], {found.n}"
     return facts
@@ -155,6 +153,11 @@ def _check_folder(path: Path | None) -> None:
     """Raise UsageError if a file cannot be written, before the work for it begins."""
     if path is not None:
         Folder(path.absolute().parent).make_writable()
+
+
+def _dense(rows: Any) -> Any:
+    """Return rows as an array."""
+    return rows.toarray() if hasattr(rows, "toarray") else rows
 
 
 def _called(items: _Items, numbers: Any) -> Any:
@@ -185,8 +188,7 @@ def _load(
                 f"{source} has {X.shape[1]} features, and {options.model} was fitted on {n_needed}"
             )
         if hasattr(model, "feature_names_in_"):  # a model of another program
-            dense: Any = X.toarray() if hasattr(X, "toarray") else X
-            X = pd.DataFrame(dense, columns=model.feature_names_in_)
+            X = pd.DataFrame(_dense(X), columns=model.feature_names_in_)
         loaded.append((X, names))
     if options.name is not None and all(names is None for _, names in loaded):
         raise UsageError(f"--name {options.name}: {', '.join(sources)}: no columns have names")

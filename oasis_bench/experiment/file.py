@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.settings import Experiment, LearnerSpec, names_folder
 from oasis_bench.system import (
     UsageError,
     check_value,
@@ -71,7 +71,7 @@ def _fields_of_file(values: Mapping[str, Any]) -> dict[str, Any]:
     each = _table("each", values.get("each", {}), settings)
     quick = _table("quick", values.get("quick", {}), {*settings, "corpora"})
     for name in corpora:
-        if Path(name).name != name or name in ("", ".."):  # each has a folder and a file
+        if not names_folder(name):
             raise UsageError(f"[corpora.{quoted(name)}]: a name without / is needed")
     _refuse_unknown("corpus", quick.get("corpora", []), corpora)
     for corpus in corpora.values():
@@ -156,8 +156,9 @@ def changed(
             f"{spelled('dataset')}, too"
         )
     if is_other:
-        changes |= {"dataset": dataset, "title": Path(dataset or "").name, "classes": ("all",)}
-        changes["corpora"], options = {}, {}
+        changes |= {"dataset": dataset, "title": Path(dataset or "").name}
+        changes |= {"classes": ("all",), "corpora": {}}
+        options = {}
     asked = given.get("classes", changes.get("classes", ()))
     if e.built_in == "default" and (is_other or _are_few(usual["classes"].held(asked))):
         changes["tasks"] = usual["tasks"].default

@@ -43,6 +43,11 @@ MOST_TRIALS = 100_000
 """Limit for a run; more would take gigabytes before the first one begins."""
 
 
+def names_folder(word: str) -> bool:
+    """Tell whether a word can name a folder in that of the output."""
+    return Path(word).name == word and word not in ("", "..")
+
+
 @dataclass(frozen=True)
 class LearnerSpec:
     """A learner of an experiment, by its name in the registry.
@@ -401,7 +406,7 @@ class Experiment:
         found = {}
         for name, values in lists.items():
             words = [str(value) for value in values] if isinstance(values, list) else []
-            if not words or [*dict.fromkeys(Path(word).name for word in words)] != words:
+            if not words or len({*words}) < len(words) or not all(map(names_folder, words)):
                 raise UsageError(
                     f"{name} = {values}: different values that can name folders are needed"
                 )

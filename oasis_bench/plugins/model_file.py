@@ -388,14 +388,14 @@ def _read(
         raise UsageError("its blend takes rows of other features than its learner")
     if unused := [name for name in arrays if name.startswith((STEPS_PLACE, BASELINE_PLACE))]:
         raise UsageError(f"its array {quoted(unused[0])} is of no step")
-    _refuse_changed(header)
+    _refuse_changed(header[CONTENTS])
     return learner, steps, blend, header
 
 
-def _refuse_changed(header: dict[str, Any]) -> None:
-    """Raise UsageError if an entry of a file is missing or changed."""
-    if header[CONTENTS]:
-        name = quoted(header[CONTENTS][0])
+def _refuse_changed(entries: Sequence[str]) -> None:
+    """Raise UsageError if entries of a file are missing or changed."""
+    if entries:
+        name = quoted(entries[0])
         raise UsageError(f"its entry {name} is missing, or is not the one that was written")
 
 
@@ -491,7 +491,7 @@ def load_blend(path: PathLike) -> Blend | None:
     """
     with _named(path), open_regular(Path(path)) as file:
         header, arrays = read_archive(file)
-        _refuse_changed(header)
+        _refuse_changed(header[CONTENTS])
         return _blend_in(header, arrays, Registry.load())
 
 

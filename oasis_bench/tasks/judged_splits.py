@@ -205,10 +205,13 @@ class PairsSplit(JudgementsSplit):
         """Return the pairs."""
         return rows.ratings
 
+    @property
+    def _n_folds(self) -> int:
+        return max(2, round(1 / self.settings.test_share))
+
     def n_partitions(self, rows: LabelledRows) -> int:
         """Return the number of folds of rows."""
-        share = self.settings.test_share
-        return 1 if share == 1 else max(2, round(1 / share))
+        return 1 if self.settings.test_share == 1 else self._n_folds
 
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Hold out a fold of rows; all partitions divide the rows in the same way."""
@@ -235,9 +238,7 @@ class PairsSplit(JudgementsSplit):
     ) -> list[Partition]:
         """Divide the training rows in the same way."""
         assert not isinstance(judgements, JudgedTriplets)
-        share = self.settings.test_share
-        n_outer = max(2, round(1 / share)) if share < 1 else 2
-        least = 4 * n_outer - 4  # groups that are left of those that `draw` needs
+        least = 4 * self._n_folds - 4  # groups that are left of those that `draw` needs
         folds = _folds(y, judgements, n_folds, least, seed)
         return [_hold_out_rows(judgements, folds == fold) for fold in range(n_folds)]
 
