@@ -252,13 +252,16 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
 
         velocity = self._momentum if self._momentum.size else None
         settings = {name: getattr(self, name) for name in self._of_trainer}
-        trainer = Trainer(self._network(), velocity, self._seen(X), **settings)
+        trainer, before = (
+            Trainer(self._network(), velocity, self._seen(X), **settings),
+            self.n_steps_,
+        )
         for part in slices(n_steps, self.batch_size):
             # The place of a batch decides its random numbers, so that no state is kept.
-            rng = np.random.default_rng([self._seed, self.n_steps_, 0])
+            rng = np.random.default_rng([self._seed, before + part.start, 0])
             trainer.step(draw(part.stop - part.start, rng), rng)
-            self.n_steps_ += part.stop - part.start
             progress("learning", part.stop, n_steps)
+        self.n_steps_ = before + n_steps  # with the weights: Ctrl-C leaves both as they were
         self.parameters_, self._momentum = trainer.network.weights(), trainer.velocity()
 
 

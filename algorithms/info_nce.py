@@ -48,6 +48,7 @@ class InfoNCE(TrainedMap):
         "temperature": (0.05, 0.01, 0.02, 0.1, 0.2, 0.5),  # .01 is CLIP's least, .5 SimCLR's most
     }
     _packages: ClassVar = ("torch",)
+    _least_in_largest: ClassVar = 2
 
     n_epochs: Count = 50
     temperature: Positive = 0.05

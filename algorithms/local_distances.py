@@ -109,7 +109,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
 
     _fitted_arrays: ClassVar = {
         "exemplars_": FittedArray(("n_items", "n_features")),
-        "duals_": FittedArray(("n_passes + 1",)),
+        "duals_": FittedArray(("n_passes + 1",), required=False),
     }
     exemplars_: Any = field(init=False)
     weights_: list[Float64Array] = field(init=False)
@@ -151,6 +151,8 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         X, y = self._check_training(X, y)
         check_classification_targets(y)
         seed = self._new_seed()
+        for name in ("C_", "gap_", "primal_", "duals_", "n_passes_", "zero_share_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         if self.max_passes == 0:
             self.exemplars_ = X
             self.weights_ = [np.ones(width) for width in self._widths(X)]

@@ -56,6 +56,8 @@ class _Whitened(SupervisedLearner, kw_only=True):
         within[np.diag_indices_from(within)] += self.shrinkage * mean_variance
         floor = rounding(rows.shape) * float(squares[0]) / len(rows)
         whitened = whitening(within, floor)
+        if not len(whitened):
+            raise ValueError("no class varies by more than rounding: give rows that differ")
         between = (np.diag(squares) - scatter) / len(rows)
         self._learn(whitened @ axes, whitened @ between @ whitened.T, len(rows) / len(classes))
 

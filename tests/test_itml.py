@@ -189,3 +189,13 @@ def test_pairs_grow_with_the_classes_up_to_a_limit(n_classes, n_pairs):
     X = np.random.default_rng(0).normal(size=(len(y), 2))
     learner = ITML(gamma=1e-3, random_state=0).fit(X, y)
     assert learner.n_pairs_ == n_pairs
+
+
+def test_pairs_begin_anew_after_a_fit_on_rows_far_from_zero():
+    rng = np.random.default_rng(0)
+    far, near = rng.normal(size=(40, 4)) + 2.0**30, rng.normal(size=(40, 3))
+    alike, unlike = np.array([[0, 1], [2, 3]]), np.array([[4, 5], [6, 7]])
+    learner = ITML(max_iter=50).fit(far, np.arange(40) % 2)
+    learner.partial_fit_pairs(near, alike, unlike)
+    found = ITML(max_iter=50).partial_fit_pairs(near, alike, unlike)
+    np.testing.assert_allclose(learner.similarity(near, near), found.similarity(near, near))

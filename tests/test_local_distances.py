@@ -459,3 +459,14 @@ def test_no_pass_leaves_all_weights_1(learner):
         for b in list(X[6:9])
     ]
     np.testing.assert_allclose(plain.similarity_to_training(X[6:9]), expected, rtol=1e-5)
+
+
+def test_nothing_is_left_of_an_earlier_fit_and_weights_of_1_are_saved(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
+    learner = LocalDistances(0.1, random_state=0).fit(X, y)
+    assert learner.n_passes_ > 0
+    learner.set_params(max_passes=0).fit(X, y)
+    assert not hasattr(learner, "duals_")
+    save_model(learner, tmp_path / "m.npz")
+    same = load_model(tmp_path / "m.npz").similarity_to_training(X)
+    np.testing.assert_array_equal(same, learner.similarity_to_training(X))

@@ -125,3 +125,11 @@ def test_without_shrinkage_wccn_whitens_as_rca():
     ours, rca = WCCN(shrinkage=0).fit(X, y), RCA().fit(X, y)
     M = ours.components_.T @ ours.components_
     np.testing.assert_allclose(M * 120 / 100, rca.get_mahalanobis_matrix(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("learner", [PLDA, WCCN])
+def test_classes_that_vary_by_rounding_alone_are_refused(learner):
+    y = np.arange(30) % 3
+    X = np.eye(3)[y] + 1e-9 * np.random.default_rng(0).normal(size=(30, 3))
+    with pytest.raises(ValueError, match="no class varies by more than rounding"):
+        learner().fit(X, y)

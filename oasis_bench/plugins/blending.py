@@ -94,7 +94,7 @@ class Blend:
         baseline_X : array or CSR of shape (n_rows, n_features), optional
             The training rows, transformed by `steps`.  Default: `X`.
         """
-        of_baseline = sd_of_baseline(X if steps is None else baseline_X, seed)
+        of_baseline = sd_of_baseline(X if baseline_X is None else baseline_X, seed)
         return cls(weight, of_baseline, sd_of_learned(learner, X, seed), steps)
 
     @property

@@ -608,7 +608,8 @@ def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
             return learn(self, *args, **kwargs)
         X = args[0] if args else kwargs.get("X")
         check_magnitude(X, training=True)
-        goes_on = learn.__name__ != "fit" and hasattr(self, "n_features_in_")
+        goes_on = isinstance(self, IncrementalLearner) and learn.__name__ != "fit"
+        goes_on = goes_on and hasattr(self, "n_features_in_")
         found = learn(self, *args, **kwargs)
         if self._shift_invariant and not goes_on:
             self.__dict__.pop("centre_", None)

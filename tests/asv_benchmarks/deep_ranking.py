@@ -49,7 +49,7 @@ class Sampler:
 
     def track_dropped_a_triplet(self, n_categories, sampling):
         self.sampler.draw(1000, self.rng)
-        return self.sampler.n_dropped / self.sampler.n_triplets
+        return self.sampler.n_dropped / 1000
 
 
 class Network:
