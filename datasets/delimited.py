@@ -202,16 +202,20 @@ class Layout:
     def _check_lines(self, n_rows: int) -> None:
         """Raise UsageError if a line is short, or a quote that is not closed took in other lines.
 
-        A file without quotes that has as many separators as its rows need has neither.
+        A file without quotes whose lines have as many separators as a row needs has neither.
         """
         n_columns = len(self.names)
         n_lines = n_rows + self.has_names
         if self.encoding not in ("utf-16", "utf-32") and self.first == 1:
-            sign, n_signs = self.separator.encode(), 0
+            sign, n_whole = self.separator.encode(), 0
             with _unpacked(self.path) as file:
-                while (part := file.read(2**20)) and b'"' not in part:
-                    n_signs += part.count(sign)
-            if not part and n_signs == n_lines * (n_columns - 1):
+                for line in file:
+                    if not line.strip():
+                        continue
+                    if b'"' in line or line.count(sign) != n_columns - 1:
+                        break
+                    n_whole += 1
+            if n_whole == n_lines:
                 return
         for number, lines, fields in self._records():
             if len(fields) != n_columns and fields not in ([], [""]):
@@ -279,7 +283,11 @@ def layout_of(path: Path, header: str | None = None, otherwise: str = "cp1252") 
     if said and header is None:
         return Layout(path, encoding, said[1], 2)
     lines = "".join(text.splitlines(keepends=True)[first - 1 :])
-    separator = max(SEPARATORS, key=lambda sign: _divides(_n_fields(lines, sign)))
+    divided = {sign: _divides(_n_fields(lines, sign)) for sign in SEPARATORS}
+    separator = max(SEPARATORS, key=divided.__getitem__)
+    others = [sign for sign in SEPARATORS if sign != "," and divided[sign][0]]
+    if separator == "," and others and not re.search(r"(?<!\d),|,(?!\d)", lines):
+        separator = max(others, key=divided.__getitem__)  # all commas are within numbers
     if header is None and not _divides(_n_fields(lines, separator))[0]:
         _refuse_title(lines)
     return Layout(path, encoding, separator, first, header != "none")
@@ -387,7 +395,12 @@ def find_signs(
         has_comma = any("," in text for text in bare)
         if not needed and has_comma and fits[i]:
             hint = f"use {spelled('decimal')} ',' or {spelled('thousands')} ',', "
-        elif i in unsure and not needed and layout.separator != "," and has_point:
+        elif (
+            (i in unsure or len(fits[i]) > 1)
+            and not needed
+            and layout.separator != ","
+            and has_point
+        ):
             remarks = [
                 f"{next(text for text in bare if '.' in text)} is read with . as the "
                 f"decimal sign: if it is the thousands sign, use {spelled('thousands', '.')}"

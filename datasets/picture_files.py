@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Patches, Pixels, Rows, rgb_of
+from oasis_bench.data import PICTURE_FORMATS, Patches, Pixels, Rows, rgb_of
 from oasis_bench.datasets.files import Arrays, cache_key, cached, reason_of
 from oasis_bench.system import (
     Progress,
@@ -28,10 +28,6 @@ from oasis_bench.system import (
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image
-
-
-FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
-"""What is decoded.  Pillow knows more, of which some start other programs (EPS: Ghostscript)."""
 
 
 class UnusableImageError(Exception):
@@ -53,7 +49,7 @@ def read_image(path: Path, enough: int | None = None) -> Image:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
+        with open_regular(path) as file, Image.open(file, formats=PICTURE_FORMATS) as image:
             n_pixels, limit = image.width * image.height, Image.MAX_IMAGE_PIXELS
             if limit is not None and n_pixels > limit:
                 raise UnusableImageError(f"{n_pixels} pixels, more than {limit}: shrink it")
@@ -62,10 +58,10 @@ def read_image(path: Path, enough: int | None = None) -> Image:
             ImageOps.exif_transpose(image, in_place=True)
             converted: Image.Image = rgb_of(image)
             return converted
-    except UnusableImageError:
+    except (UnusableImageError, MemoryError):
         raise
     except UnidentifiedImageError as error:
-        raise UnusableImageError(f"no picture in any of {', '.join(FORMATS)}") from error
+        raise UnusableImageError(f"no picture in any of {', '.join(PICTURE_FORMATS)}") from error
     except Exception as error:  # Pillow's decoders raise nearly anything for a damaged file
         raise UnusableImageError(reason_of(error)) from error
 

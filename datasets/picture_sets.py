@@ -265,7 +265,7 @@ ENDINGS = frozenset(
     {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"}
     | {".ppm", ".pgm", ".pbm", ".pnm"}
 )
-"""Ends of the names of files in `picture_files.FORMATS`."""
+"""Ends of the names of files in `PICTURE_FORMATS`."""
 
 MOST_ENDINGS = 8
 """Endings of files that a remark counts, the most frequent ones."""
@@ -292,10 +292,10 @@ class ImageFolder(ImageDataset):
         The folder of class folders.
     visterms : int, default 1000
         The number of visual words, which is the number of features.
-    block : int, default 64
+    block : int, optional
         Width and height of a block in pixels.  A block begins every ``block // 2`` pixels (JMLR
-        2010, section 3).  Pictures with fewer than 10 blocks are left out, so choose a smaller
-        block for small pictures.
+        2010, section 3).  Default: the block of `layout_of_blocks`.  Pictures with fewer than 10
+        blocks are left out, so choose a smaller block for small pictures.
     pixels : int, optional
         Also decode each picture to this width and height in pixels.
     patches : str, optional
@@ -374,6 +374,9 @@ class ImageFolder(ImageDataset):
             root, onerror=lambda error: tell(f"left out: {error.filename!r}: {reason_of(error)}")
         ):
             folders[:] = sorted(name for name in folders if name[0] != ".")
+            for name in folders:
+                if os.path.islink(linked := os.path.join(parent, name)):
+                    tell(f"left out: {linked!r} is a link to a folder: put the folder in its place")
             for path in (Path(parent, name) for name in sorted(files) if name[0] != "."):
                 if path.suffix.lower() not in ENDINGS:
                     others[quoted(_text(path.suffix.lower()))[1:-1] or "no ending"] += 1
@@ -392,7 +395,7 @@ class ImageFolder(ImageDataset):
             counts = ", ".join(f"{ending} {n}" for ending, n in others.most_common(MOST_ENDINGS))
             more = ", ..." * (len(others) > MOST_ENDINGS)
             tell(f"left out: {others.total()} files of other kinds: {counts}{more}")
-        return found
+        return sorted(found)
 
 
 def _text(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,7 @@ from oasis_bench.data import (
     Schema,
     is_id,
     kind_of,
+    number_reader,
 )
 from oasis_bench.datasets import delimited, files, tables
 from oasis_bench.datasets.texts import TextFeatures
@@ -199,6 +201,7 @@ class TableFile(Fields, Dataset):
             kinds=kinds,
             schema=self._schema,
             needed=not is_judged,
+            number_label=self.bins is not None,
             prepares=self.prepare == "auto",
             labels=None if self.labels is None else Path(self.labels),
             texts=None if self._texts is None else partial(self._texts.rows, progress=progress),
@@ -246,7 +249,7 @@ class TableFile(Fields, Dataset):
         with files.named_in_errors(self.path):
             asked = replace(
                 self.read_as(schema)._asked(progress),
-                label=None,
+                label=None if schema is not None and schema.columns is not None else self.label,
                 needed=False,
                 fold=name,
                 fold_option="name",
@@ -255,6 +258,8 @@ class TableFile(Fields, Dataset):
             table = tables.read_table(self.path, asked)
             _refuse(table.problems)
             X, _ = _as_features(table, asked)
+            if schema is not None and table.schema is None:  # an array has no names
+                X = schema.rows_of(X)
             names = None if name is None or table.folds is None else [f"{it}" for it in table.folds]
             return X, names
 
@@ -275,7 +280,7 @@ class TableFile(Fields, Dataset):
             found: list[Any] = []
             for part in (
                 lambda: _as_features(table, asked),
-                lambda: _classes(table.labels, self.bins),
+                lambda: _classes(table.labels, self.bins, table.schema),
                 lambda: _numbered(folds, "folds", "fold_column"),
                 lambda: _numbered(table.groups, "groups", "group"),
                 lambda: self._judgements(table),
@@ -428,19 +433,28 @@ def _not_finite(
     )
 
 
-def _classes(values: tables.LabelValues | None, bins: int | None) -> Numbered:
-    """Return each row's class number, and the class names; with `bins` classes are quantiles."""
+def _classes(
+    values: tables.LabelValues | None, bins: int | None, signs: Schema | None = None
+) -> Numbered:
+    """Return each row's class number, and the class names; with `bins` classes are quantiles.
+
+    Numbers have the `signs` of the file.
+    """
     if bins is None or values is None:
         return _numbered(values, "labels", "label")
     if not 2 <= bins <= MOST_BINS:
         raise UsageError(f"{spelled('bins', bins)}: a number from 2 to {MOST_BINS} is needed")
     try:
-        is_text = isinstance(values, list)
-        missing = np.array([text in MISSING for text in values]) if is_text else np.isnan(values)
-        numbers = np.asarray(values)[~missing].astype(np.float64)
+        if isinstance(values, list):
+            missing = np.array([text in MISSING for text in values])
+            numbers = _numbers_of([text for text in values if text not in MISSING], signs)
+        else:
+            missing = np.isnan(values)
+            numbers = np.asarray(values)[~missing].astype(np.float64)
     except ValueError as error:
         text = next(
-            (it for it in values if it not in MISSING and not tables.NUMBER.fullmatch(it)), ""
+            (it for it in values if it not in MISSING and not tables.NUMBER.fullmatch(it)),
+            values[0],
         )
         raise UsageError(
             f"{spelled('bins')} makes classes of numbers, but the label {shown(text)} is text: "
@@ -453,6 +467,22 @@ def _classes(values: tables.LabelValues | None, bins: int | None) -> Numbered:
     ends = ["-inf", *(f"{edge:.{digits}g}" for edge in edges), "inf"]
     names = [f"({ends[i]}, {ends[i + 1]}]" for i in held]
     return y.astype(np.int64), tuple(names)
+
+
+def _numbers_of(texts: list[str], signs: Schema | None) -> npt.NDArray[np.float64]:
+    """Read numbers by the signs of their file, or their own; raise ValueError for other texts."""
+    import pandas as pd
+
+    thousands = "" if signs is None else signs.thousands
+    own = delimited.decimal_of([pd.Series(texts, dtype=object)], None, thousands or None)
+    decimal = own if signs is None else signs.decimal or own
+    if decimal != "," and not thousands:
+        return np.array(texts, dtype=np.float64)
+    read = number_reader("", decimal, thousands)
+    numbers = np.array([read(text) for text in texts])
+    if np.isnan(numbers).any():
+        raise ValueError("a text is no number")
+    return numbers
 
 
 def _numbered(values: tables.LabelValues | None, what: str, option: str) -> Numbered:
@@ -521,7 +551,10 @@ def _described(
     elif pd.api.types.is_numeric_dtype(values):
         low, high = float(values.min()), float(values.max())
         is_date = column is not None and column.kind == "date" and not column.is_time_of_day
-        ends = [f"{np.datetime64(int(it), 'D')}" if is_date else f"{it:.4g}" for it in (low, high)]
+        ends = [
+            f"{np.datetime64(math.floor(it), 'D')}" if is_date else f"{it:.4g}"
+            for it in (low, high)
+        ]
         form = f" ({column.form})" if column is not None and column.has_form else ""
         what = f"{column.kind if column and column.kind != 'constant' else 'number'}{form}, "
         what += " to ".join(ends) if high > low else f"always {ends[0]}"

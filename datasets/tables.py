@@ -32,6 +32,7 @@ from oasis_bench.data import (
     find_column,
     kind_of,
     read_frame,
+    text_of,
 )
 from oasis_bench.datasets import delimited, files
 from oasis_bench.system import (
@@ -94,7 +95,8 @@ class Columns:
     `fold` is a column of folds or of names of rows, which `fold_option` named; `group` is one of
     groups.  `decimal` and `thousands` are the signs of numbers in text, `header` is the line of the
     names, and `kinds` are those of some columns.  With a `schema` the file is read as that says.
-    Labels may be missing if they are not `needed`.  If `prepares`, missing values, texts and dates
+    Labels may be missing if they are not `needed`.  With a `number_label`, they are numbers as they
+    are written.  If `prepares`, missing values, texts and dates
     are accepted.  `texts` makes the rows of texts, in the column of this name.
     """
 
@@ -109,6 +111,7 @@ class Columns:
     kinds: Mapping[str, str] = field(default_factory=dict)
     schema: Schema | None = None
     needed: bool = True
+    number_label: bool = False
     prepares: bool = False
     labels: Path | None = None
     texts: Callable[[Sequence[str], str], tuple[Rows, Schema]] | None = None
@@ -170,7 +173,7 @@ def read_sheet(path: Path, asked: Columns) -> Sheet:
     """Read the cells of a CSV or Parquet file, or of a file of a DataFrame."""
     if not delimited.is_text(path):
         typed = _typed_cells(path)
-        names = [str(name).strip() for name in typed.columns]
+        names = [text_of(str(name)) for name in typed.columns]
         found = {i: typed.iloc[:, i] for i in range(len(names))}
         where = _places(names, asked)
         own = asked.schema or _typed_signs(found, names, asked)
@@ -273,9 +276,13 @@ def _read_cells(path: Path, asked: Columns) -> Table:
 
     sheet = read_sheet(path, asked)
     names, spelt = sheet.names, delimited.is_text(path)
+    as_written = {"labels"} if asked.number_label else set()
+    if asked.fold_option == "name":
+        as_written.add("folds")
     held = ("labels", sheet.at), ("folds", sheet.fold_at), ("groups", sheet.group_at)
     labels, folds, groups = (
-        None if i is None else _names_of(sheet.cells[i], what, spelt) for what, i in held
+        None if i is None else _names_of(sheet.cells[i], what, spelt and what not in as_written)
+        for what, i in held
     )
     n_rows, places = len(next(iter(sheet.cells.values()), ())), sheet.places
     if not n_rows or not places:
@@ -479,7 +486,7 @@ def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
     features = [] if asked.schema is None else asked.schema.needed
     usual = [name for name in (LABEL_COLUMN, *OTHER_LABEL_COLUMNS) if name not in features]
     names = [asked.label] if asked.label else [name for name in usual if name in columns]
-    if not names and not asked.needed:
+    if not asked.needed and ((asked.schema is not None and asked.label is None) or not names):
         return None
     names = names[:1] if LABEL_COLUMN in names else names or [*usual]
     is_row = any(map(NUMBER.fullmatch, columns))

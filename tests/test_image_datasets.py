@@ -390,4 +390,4 @@ class TestImageFolder:
         (home / "linked").symlink_to(outside.parent)
         (home / "dogs" / "notes.txt").unlink()
         names = [path.name for path, _ in ImageFolder(home).find_images()]
-        assert names == ["b.PNG", "link.png", "a.jpeg", "c.gif"]
+        assert names == ["b.PNG", "a.jpeg", "link.png", "c.gif"]

@@ -13,6 +13,7 @@ from pyarrow import parquet
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
+from oasis_bench.data import frame_as_bytes
 from oasis_bench.datasets import TableFile
 from oasis_bench.system import UsageError
 
@@ -328,6 +329,46 @@ def test_other_separators_and_decimal_commas_are_known(tmp_path, text, how, endi
     described = table.description().lines()
     assert described[0] == f"columns: 3, {remark}"
     assert described[1].endswith("number, 0.5 to 1.5")
+
+
+def test_decimal_commas_divide_no_columns(tmp_path):
+    """Each line has as many commas as semicolons, and no names."""
+    (tmp_path / "t.csv").write_text("5,1;3,5;u\n4,9;3,25;v\n6,1;2,9;u\n")
+    rows = load(tmp_path / "t.csv", "3", header="none")
+    np.testing.assert_array_equal(rows.X, [[5.1, 3.5], [4.9, 3.25], [6.1, 2.9]])
+    assert rows.class_names == ("u", "v")
+
+
+def test_a_short_and_a_long_line_do_not_make_up_for_each_other(tmp_path):
+    good = "".join(f"{i},{i},{'uv'[i % 2]},{i}\n" for i in range(10))
+    (tmp_path / "t.csv").write_text(f"a,b,label,c\n{good}1,2,u,3,9\n4,5,v\n")
+    with pytest.raises(UsageError, match="line 12 has 5 fields and the others have 4"):
+        load(tmp_path / "t.csv")
+
+
+def test_bins_are_of_numbers_with_the_signs_of_the_file(tmp_path):
+    lines = "".join(f"{i},5;{price}\n" for i, price in enumerate(("1.234", "567", "12.500", "89")))
+    (tmp_path / "t.csv").write_text("a;price\n" + lines)
+    rows = load(tmp_path / "t.csv", "price", bins=2, thousands=".")
+    assert rows.y.tolist() == [1, 0, 1, 0]
+    (tmp_path / "t.csv").write_text("a;price\n1;0,5\n2;1,5\n3;2,5\n4;0,25\n")
+    assert load(tmp_path / "t.csv", "price", bins=2).y.tolist() == [0, 1, 1, 0]
+
+
+def test_whole_numbers_of_many_digits_are_different_classes_and_names(tmp_path):
+    big = 2**53
+    rows = load_frame(
+        tmp_path, pd.DataFrame({"a": [1.0, 2], "label": [big, big + 1]}, dtype=object)
+    )
+    assert rows.class_names == (str(big), str(big + 1))
+    (tmp_path / "t.csv").write_text("a,code\n1,1.10\n2,2.50\n")
+    _, names = TableFile(tmp_path / "t.csv").load_items(name="code")
+    assert names == ["1.10", "2.50"]
+
+
+def load_frame(folder, frame):
+    (folder / "t.table.npz").write_bytes(frame_as_bytes(frame))
+    return load(folder / "t.table.npz")
 
 
 SIGNS = {

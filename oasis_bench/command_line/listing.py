@@ -83,7 +83,7 @@ def data_load(options: argparse.Namespace) -> int:
         if dataset.name not in PATH_DATASETS:  # users know the source of their own data
             _print_facts(facts_of(dataset))
         if dataset.location() is None:
-            print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
+            print("its rows: not here yet: see 'how to get it' above")
             return 0
         described = dataset.description()
         print(*described.lines(), sep="\n", end="\n" * bool(described.n_columns))

@@ -4,6 +4,8 @@ from .cells import (
     bare_number as bare_number,
     kind_of as kind_of,
     number_pattern as number_pattern,
+    number_reader as number_reader,
+    text_of as text_of,
 )
 from .columns import (
     Found as Found,
@@ -26,6 +28,7 @@ from .matrices import (
     without_offset as without_offset,
 )
 from .pictures import (
+    PICTURE_FORMATS as PICTURE_FORMATS,
     Descriptors as Descriptors,
     Patches as Patches,
     PatchKind as PatchKind,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -279,7 +281,9 @@ def _first_no_number(given: Cells, counts: Mapping[str, int], unit: str, signs: 
 
 
 def _option(name: str, kind: str) -> str:
-    return spelled("column", f"{name}={kind}")
+    line = io.StringIO()  # a name with a comma is quoted as in CSV
+    csv.writer(line, lineterminator="").writerow([f"{name}={kind}"])
+    return spelled("column", line.getvalue())
 
 
 def cell_in_row(given: Cells, row: int) -> str:

@@ -43,6 +43,8 @@ def frame_as_bytes(frame: pd.DataFrame) -> bytes:
             elif kind in ("mixed", "other"):
                 one["values"] = [_plain(value) for value in column]
                 array = np.zeros(0)
+            elif column.dtype == object and all(map(_is_int64, column)):
+                array = column.to_numpy(np.int64)  # float64 has fewer digits
             elif column.isna().any() or column.dtype == object:
                 array = column.to_numpy(np.float64, na_value=np.nan)
             else:
@@ -51,6 +53,10 @@ def frame_as_bytes(frame: pd.DataFrame) -> bytes:
             archive.write_array(f"{i}.npy", np.ascontiguousarray(array))
         archive.writestr(zipfile.ZipInfo(HEAD), json.dumps(described))
     return content.getvalue()
+
+
+def _is_int64(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and -(2**63) <= int(value) < 2**63
 
 
 def _plain(value: Any) -> Any:

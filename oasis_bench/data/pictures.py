@@ -241,13 +241,16 @@ def rgb_of(image: Any) -> Any:
 
 SIZE = (96, 96)
 
+PICTURE_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
+"""What is decoded.  Pillow knows more, of which some start other programs (EPS: Ghostscript)."""
+
 
 def thumbnail(path: Path) -> bytes | None:
     """Return a picture as a JPEG of at most 96 x 96 pixels, or None where it cannot be read."""
     from PIL import Image, ImageOps  # here: a trial does without
 
     try:
-        with open_regular(path) as file, Image.open(file) as image:
+        with open_regular(path) as file, Image.open(file, formats=PICTURE_FORMATS) as image:
             image.draft("RGB", (2 * SIZE[0], 2 * SIZE[1]))
             small = rgb_of(ImageOps.exif_transpose(image))
             small.thumbnail(SIZE)

@@ -197,7 +197,7 @@ class Scaling:
                 f"scaling {self.name} turns the zeros of sparse rows into other numbers: use "
                 f"{' or '.join(self.KEEPS_ZEROS)}"
             )
-        values = canonical(X).data if sparse.issparse(X) else X
+        values = canonical(X).data if sparse.issparse(X) else np.asarray(X)
         if self._first == "tfidf" and values.min(initial=0) < 0:
             raise UsageError("tfidf weights counts, but some values are negative: use l2 or none")
 

@@ -186,7 +186,8 @@ class Schema(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
                 continue
             of_column = frame[column.name]
             values, wrong = self.values_of(column, of_column)
-            if len(wrong) and not column.is_declared:
+            is_other = not column.is_declared or (len(frame) > 1 and np.isnan(values).all())
+            if len(wrong) and is_other:
                 value = of_column.tolist()[wrong[0]]
                 raise UsageError(
                     f"column {quoted(column.name)} was {column.words} where the model was "

@@ -54,6 +54,7 @@ from .model_file import (
     write_model as write_model,
 )
 from .names import (
+    BASELINE as BASELINE,
     PATH_DATASETS as PATH_DATASETS,
     find_dataset as find_dataset,
     installed as installed,

@@ -15,7 +15,7 @@ from typing import Any
 from oasis_bench.system import UsageError, cache_home, whole_file
 
 WINGS = ("oasis_bench.algorithms", "oasis_bench.datasets")
-SUFFIXES = {".py", ".pyi", ".pyx", ".h", ".so", ".toml"}
+SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".h", ".so", ".toml"}
 
 
 def remembered(what: str, make: Callable[[], Any]) -> Any:

@@ -8,6 +8,7 @@ files are known after their import: see `plugins.registry`.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache, partial
@@ -22,6 +23,9 @@ from oasis_bench.system import UsageError, open_regular, quoted, unknown_name
 FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
 PATH_DATASETS = (FILE, FOLDER, TRIPLETS)
 """Registered data sets whose parameter `path` is the user's name of the data set."""
+
+BASELINE = "Euclidean"
+"""The learner that all others are compared and blended with."""
 
 LONGEST_HEADER = 65_536
 """Bytes to read of the first line of a CSV file."""
@@ -69,9 +73,11 @@ def _holds_triplets(path: Path) -> bool:
         return False
     try:
         with open_regular(path) as file:
-            names = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace").split(",")
+            line = file.readline(LONGEST_HEADER)
     except OSError:  # the data set of a table reports it
         return False
+    encoding = "utf-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    names = re.split(r"[,;\t|]", line.decode(encoding, "replace"))
     return {"query", "positive", "negative"} <= {name.strip().strip('"') for name in names}
 
 
