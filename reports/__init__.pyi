@@ -6,6 +6,7 @@ from .export import (
 )
 from .glance import write_glance as write_glance
 from .leaderboard import (
+    SUITE as SUITE,
     recommend as recommend,
     write_ranks as write_ranks,
     write_side_by_side as write_side_by_side,

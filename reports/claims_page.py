@@ -1,6 +1,6 @@
 """The page of 'paper': each claim with its verdict, and the papers' tables compared with ours.
 
-Published figures are not used in any test.
+Only the tests of K1 use published figures.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def result_rows(run: StoredRun) -> pd.DataFrame:
     The columns are `COLUMNS`.  mean and sd are of the selected use, direct and posterior are the
     means of both, and as_learned is that of the learner alone.  They are over the `partitions` with
     a result; if these are fewer than `planned`, `note` gives the reason.  `verdict` is from the
-    comparison with the best learner (see `analysis.statistics.BestLearners`).  Costs are medians
+    comparison with the best learner (see `analysis.statistics.Comparison`).  Costs are medians
     over partitions, and _min and _max are their range.  `scalings`, `search`, `candidates` and
     `settings` (validated; medians) describe the search.  `scaling`, `params`, `n_steps`, `use`,
     `tau` and `blend` (of the selected use: tau, and the weight of the learner) are as tuned for the

@@ -30,6 +30,7 @@ from oasis_bench.analysis import (
 )
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment import Experiment
+from oasis_bench.plugins import BASELINE
 from oasis_bench.reports import figure_style as fs, figures
 from oasis_bench.reports.export import kind_of, read_results
 from oasis_bench.reports.measures import side_by_side
@@ -49,7 +50,8 @@ from oasis_bench.reports.table import (
     table_lines,
     wrapped,
 )
-from oasis_bench.reports.view import BASELINE, task_title, view_of
+from oasis_bench.reports.verdict import CLASSIFIER
+from oasis_bench.reports.view import task_title, view_of
 from oasis_bench.reports.words import WORDS, defined, notes_where, sentence
 from oasis_bench.runs import read_run
 from oasis_bench.system import Folder, UsageError, unknown_name
@@ -64,6 +66,9 @@ ALL, SELECTED = "all", "selected"
 VALUES = {"Direct": "direct", "Posterior": "posterior", "As learned": "as_learned"}
 OF_USE = {"Use": "use", "tau": "tau", "b": "blend"}
 """Columns of results by their headers, which only some results have."""
+
+SUITE = Path(__file__).with_name("suite.csv")
+"""Of the suite's published results, what advice needs; `docs/make_results.py` writes it."""
 
 LEAST_WORDS = 101
 """Columns from which on rows of counts count as texts."""
@@ -264,7 +269,7 @@ def standing_table(board: Leaderboard) -> Table:
         for name, value in zip(rows["learner"], rows["error_reduction"], strict=True)
     ]
     n_corpora, leader = len(board.corpora), board.ranked[0]
-    bold = ["best", "as good", "unclear"] if rows["verdict"].eq("worse").any() else []
+    bold = ["best", "better", "as good", "unclear"] if rows["verdict"].eq("worse").any() else []
     of = "".join(f", {it}" for it in (board.group, board.use) if it not in (ALL, SELECTED))
     suffix = re.sub(r"\W+", "_", of[1:])
     return Table(
@@ -346,9 +351,9 @@ def sentences(board: Leaderboard) -> Iterator[str]:
         mean = tested["error_reduction_mean"]
         is_above = tested["p_baseline"].le(LEVEL) & mean.gt(mean[board.baseline])
         above = _subject(tested.index[is_above].tolist(), len(ranked) - 1, "learners")
-        good, unclear = (
+        good, unclear, better = (
             tested.index[tested["verdict"] == verdict].tolist()
-            for verdict in ("as good", "unclear")
+            for verdict in ("as good", "unclear", "better")
         )
         subject = _subject(unclear, len(ranked) - 1)
         texts = [f"{above} significantly better than {board.baseline}. "] * (
@@ -356,8 +361,10 @@ def sentences(board: Leaderboard) -> Iterator[str]:
         )
         within = f"as good as {leader}, within ±{100 * board.MARGIN:g} points. "
         texts += [f"{_subject(good, len(ranked) - 1)} {within}"] * bool(good)
+        in_mean = f"significantly better than {leader} in the mean, with lower ranks. "
+        texts += [f"{_subject(better, len(ranked) - 1)} {in_mean}"] * bool(better)
         unlike = f"{subject} not distinguishable from {leader} on {len(board.corpora)} data sets"
-        if unclear or len(good) < len(ranked) - 1:
+        if unclear or len(good) + len(better) < len(ranked) - 1:
             texts += [unlike if unclear else f"All others are significantly worse than {leader}"]
         tests = "Wilcoxon’s test over data sets and the t-test over domains, Holm’s correction"
         yield f"{''.join(texts).removesuffix('. ')} ({tests})."
@@ -428,7 +435,8 @@ def _advice(board: Leaderboard, known: pd.DataFrame | None) -> tuple[str, str]:
     learned = saved.drop(columns=baseline)
     gain = best_elsewhere(learned) - saved[baseline]
     [(low, high)] = bootstrap_intervals(gain.to_frame(), "mean").to_numpy()
-    is_gain = gain.mean() > 0 and max(tests_over_corpora(gain)) <= LEVEL
+    is_significant = max(tests_over_corpora(gain)) <= LEVEL
+    is_gain = is_significant and gain.mean() > 0
     for_all = learned if is_gain else saved[[baseline]]
     best, why = _choice(board, for_all, saved, known)
     of_uses = pd.DataFrame({use: board.of_use(use)[best] for use in WORDS["uses"]}).dropna()
@@ -438,11 +446,12 @@ def _advice(board: Leaderboard, known: pd.DataFrame | None) -> tuple[str, str]:
         tests = tests_over_corpora(of_uses["posterior"] - of_uses["direct"])
         how = how if max(tests) <= LEVEL else sentence("either_use")
     words = {
-        "learner": f"{best}, {how}",
+        "learner": best + " (a classifier, no metric)" * (best == CLASSIFIER) + f", {how}",
         "gain": f"{percent(gain.mean())} points [{percent(low)}, {percent(high)}]",
         "reasons": " ".join(filter(None, (why, why_use)))
         or sentence("for_all") * (known is not None),
         "n": len(gain),
+        "not_significant": "" if is_significant else sentence("not_significant"),
     }
     head = "leave" if best == baseline else "take"
     return best, sentence(head, baseline=baseline, **words, **WORDS["boards"][board.use]).rstrip()

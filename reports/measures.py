@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pandas as pd
 
 from oasis_bench.claims import published_figures
+from oasis_bench.plugins import BASELINE
 from oasis_bench.reports.table import (
     Cell,
     Column,
@@ -20,7 +21,7 @@ from oasis_bench.reports.table import (
     p_text,
     plural,
 )
-from oasis_bench.reports.view import BASELINE, RunView, task_title
+from oasis_bench.reports.view import RunView, task_title
 from oasis_bench.reports.words import WORDS, note, notes_where
 
 CHANCE = "chance"

@@ -111,8 +111,9 @@ def _counted(found: re.Match[str]) -> str:
     return f"{found[1]}({plural(len(found[0]) // len(found[1]) - 1, 'more time')})\n"
 
 
-def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str, Any]:
+def _chapter(view: RunView, task: str, baseline: str | None) -> dict[str, Any]:
     """Return what the page shows of one task."""
+    is_judged = view.split_of(task) in view.judged
     names = view.measures[task]["measure"].unique()
     return {
         "task": task,
@@ -121,6 +122,7 @@ def _chapter(view: RunView, task: str, baseline: str | None = None) -> dict[str,
         "words": {name: text for name in names if (text := measure_words(view, task, name))},
         "headlines": measures.measure_tables(view, task),
         "differences": measures.difference_tables(view, task, baseline),
+        "paired_by": "query" if is_judged else view.partition_noun,
         "confusion": measures.confusion_tables(view, task),
         "figures": figures.task_figures(view, task),
     }
@@ -224,7 +226,10 @@ def _methods(view: RunView) -> str:
     scope = [plural(size, "word") for size in view.subsets.values()]
     if not view.info.multi_label:
         scope = [view.subset_label(subset) for subset in view.subsets]
-    (train, test), *_ = *view.sizes.itertuples(index=False), (0, 0)
+    per_class = [name for name, about in sources.splits.items() if about.per_class]
+    sizes = view.sizes  # of a split that has no sizes a class, where there is one
+    of_others = sizes[~sizes.index.isin(per_class, level="split")]
+    (train, test), *_ = *of_others.itertuples(index=False), *sizes.itertuples(index=False), (0, 0)
     of_first = view.trials.groupby("learner", sort=False)["n_features"].agg(["min", "max"])[:1]
     ends = dict.fromkeys(f"{n:,}" for n in of_first.to_numpy().ravel())  # by rare categories
     values = {label: _values(view, label).items() for label in learners}
@@ -247,6 +252,8 @@ def _methods(view: RunView) -> str:
         version=view.info.provenance.get("versions", {}).get("oasis-bench", ""),
         train=f"{train:,}",
         test=f"{test:,}",
+        per_class=per_class,
+        is_tested=any(it.best for own in view.comparisons.values() for it in own),
         rows=f"rows of {' to '.join(ends)} features" if ends else "rows",
         scaling=Scaling,
         tasks=[_cited(name, task.citation) for name, task in sources.tasks.items()],

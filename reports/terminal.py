@@ -131,7 +131,7 @@ def comparison_text(
         text += ["", *aligned(rows, left=(1, 2, 3, len(HEADER) - 1)), ""]
         marked = lines["learner"].isin(transductive).any()
         needed = {"transductive": marked, "runs": True, "verdicts": True}
-        notes += notes_where(needed, items="items", tolerance=100 * tolerance)
+        notes += notes_where(needed, items="items", factor=1 + tolerance)
     for note in notes:
         text += wrapped(note)
     return "\n".join([*text, _result(lines["verdict"].value_counts())])

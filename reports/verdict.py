@@ -10,9 +10,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from oasis_bench.analysis import BASELINES, LEAST_SETS, Comparison, PairedInterval
+from oasis_bench.plugins import BASELINE
 from oasis_bench.reports.table import plural, seconds_text, series
 from oasis_bench.reports.trials import TunedEnd, tuned_ends
-from oasis_bench.reports.view import BASELINE, RunView, task_title
+from oasis_bench.reports.view import RunView, task_title
 from oasis_bench.reports.words import WORDS, sentence
 from oasis_bench.system import without_options
 
@@ -70,15 +71,20 @@ def headlines(view: RunView) -> list[str]:
         helps, best, _ = _gains(view, it)
         words = {name: WORDS["uses"][name.split()[0]] for name in it.differences}
         uses = series([f"{it.means[name]:.3f} {use}" for name, use in words.items()])
-        last = f"and chance is {_numbers(view, task, it)['chance'].iloc[0]:.3f}."
-        lines.append(f"{known} classes: {helps} {best} {BASELINE} has {uses}, {last}")
+        chance = _numbers(view, task, it)["chance"].iloc[0]
+        last = f", and chance is {chance:.3f}." if chance == chance else "."
+        lines.append(f"{known} classes: {helps} {best} {BASELINE} has {uses}{last}")
     return lines
 
 
 def _of_uses(view: RunView) -> Iterator[str]:
     """Say for each task whether learning a metric helps, and in which use."""
     for task, known, it in _compared_uses(view):
-        where = task_title(task).lower(), view.subset_title(it.subset), _number(it, len(it.scores))
+        where = (
+            task_title(task).lower(),
+            view.subset_title(it.subset),
+            _number(view, it, len(it.scores)),
+        )
         yield f"{known} classes ({', '.join(where)}): {' '.join(_gains(view, it))}"
 
 
@@ -103,6 +109,8 @@ def _gains(view: RunView, it: Comparison) -> Iterator[str]:
     """Say what the best use of a learner gains over each use of the baseline."""
     direct, *posterior = [it.verdicts[name] for name in it.differences]
     found = f"labels {posterior[0]}" if posterior and direct == "worse" else direct
+    if found.startswith("labels") and posterior != ["worse"] and not _labels_help(it):
+        found = "not by posterior"
     yield WORDS["gains"][found].format(margin=f"{it.margin:g}")
     use, _, best = str(it.best).partition(" ")
     named = {"learner": view.marked(best), "measure": it.name, "mean": it.means[str(it.best)]}
@@ -113,6 +121,16 @@ def _gains(view: RunView, it: Comparison) -> Iterator[str]:
         verdict += _uncorrected(own) * (it.verdicts[name] == "unclear")
         gaps.append(f"{_gap(own)} {_side(own)} {WORDS['uses'][name.split()[0]]} ({verdict})")
     yield f"{BASELINE} is {series(gaps)}."
+
+
+def _labels_help(it: Comparison) -> bool:
+    """Tell whether the baseline is significantly better by posterior than directly.
+
+    By the sign, if the difference is the same on each partition.
+    """
+    (direct, own), (posterior, _) = it.differences.items()
+    gain = PairedInterval.of((it.scores[posterior] - it.scores[direct]).dropna(), own.rho)
+    return gain.low > 0 or (gain.sd == 0 < gain.mean)
 
 
 def _of_task(view: RunView, task: str, brief: bool) -> str:
@@ -128,8 +146,10 @@ def _of_task(view: RunView, task: str, brief: bool) -> str:
     it = found[subset][first]
     where, best = f"{task_title(task)}, {view.subset_title(subset)}: ", it.best
     if all_at_most(it):
-        return where + sentence("all_at_most", measure=first, items=view.info.items)
-    parts = [_without_comparison(view, it)] if best is None else list(_leads(view, it))
+        with_result = "with a result " * bool((it.scores.count() == 0).any())
+        words = {"measure": first, "items": view.info.items, "with_result": with_result}
+        return where + sentence("all_at_most", **words)
+    parts = [_without_comparison(view, task, it)] if best is None else list(_leads(view, it))
     parts += [*_what_could_be_seen(it), *_caveats(view, task, it, of_best=brief)]
     if brief:
         return where + " ".join(parts)
@@ -176,13 +196,14 @@ def _is_classifier(view: RunView, learner: str) -> bool:
     return view.experiment.learners[learner].algorithm == CLASSIFIER
 
 
-def _without_comparison(view: RunView, it: Comparison) -> str:
-    """Say who has the highest mean, and why no other is compared with it."""
-    highest = str(pd.Series(it.means).idxmax())
+def _without_comparison(view: RunView, task: str, it: Comparison) -> str:
+    """Say who has the highest mean of the most partitions, and why no other is compared with it."""
+    n_values = it.scores.count()
+    highest = str(pd.Series(it.means)[n_values == n_values.max()].idxmax())
     mean = f"{it.means[highest]:.3f}"
     if it.sizes is not None and not math.isnan((interval := it.interval(highest)).low):
         mean += sentence("interval", it=interval)
-    why = _why_not_compared(view, it)
+    why = _why_not_compared(view, task, it)
     if why == NO_OTHER:
         return f"the {it.name} of {view.marked(highest)} is {mean}; {why}."
     return f"{view.marked(highest)} has the highest {it.name}, {mean}; {why}."
@@ -218,20 +239,25 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
             more = [plural(len(texts) - MOST_NAMED, "other")] * (len(texts) > MOST_NAMED)
             learners = series([*texts[:MOST_NAMED], *more])
             verb = "are" if len(texts) > 1 else "is"
-            n = _number(it, max(own[name].n for name in of[verdict]))
+            n = _number(view, it, max(own[name].n for name in of[verdict]))
             yield sentence(verdict, learners=learners, verb=verb, n=n, margin=f"{it.margin:g}")
     for name in of["better"]:
         yield sentence("better", learner=view.marked(name), gap=_gap(own[name]))
     for name in of["untested"]:
         gap = own[name]
         size = f"{abs(gap.mean):.3f} {_side(gap)}"
-        n = _number(it, gap.n)
+        n = _number(view, it, gap.n)
         yield sentence("untested", learner=view.marked(name), gap=size, n=n)
     if any(not math.isnan(own[name].low) for name in nearest):
         yield sentence("brackets")
     if _is_classifier(view, best):
         yield f"{view.marked(best)} is a classifier and learns no metric."
-        others = {k: v for k, v in it.means.items() if not _is_classifier(view, k) and v == v}
+        specs, n_values = view.experiment.learners, it.scores.count()
+        others = {
+            name: it.means[name]
+            for name in n_values.index[n_values == n_values.max()]
+            if specs[name].algorithm not in BASELINES
+        }
         if others:
             second = max(others, key=others.__getitem__)
             yield f"The best metric learner is {view.marked(second)} ({others[second]:.3f})."
@@ -248,9 +274,9 @@ def _gap(it: PairedInterval) -> str:
     return f"{abs(it.mean):.3f}" + ("" if math.isnan(low) else f" [{low:z.3f}, {high:z.3f}]")
 
 
-def _number(it: Comparison, n: int) -> str:
+def _number(view: RunView, it: Comparison, n: int) -> str:
     """Write how many partitions, or queries of judgements, a difference is over."""
-    return plural(n, "partition") if it.sizes is None else f"{n} queries"
+    return plural(n, view.partition_noun) if it.sizes is None else f"{n} queries"
 
 
 def _uncorrected(it: PairedInterval) -> str:
@@ -298,17 +324,19 @@ def _numbers(view: RunView, task: str, it: Comparison) -> pd.DataFrame:
     return numbers[(numbers["subset"] == it.subset) & (numbers["name"] == it.name)]
 
 
-def _why_not_compared(view: RunView, it: Comparison) -> str:
+def _why_not_compared(view: RunView, task: str, it: Comparison) -> str:
     if it.scores.shape[1] < 2 or it.scores.count().gt(0).sum() < 2:
         return NO_OTHER
-    if view.experiment.replicates:
-        n_sets = view.experiment.n_partitions
+    if view.experiment.replicates and it.scores.count().max() < LEAST_SETS:
+        n_sets = it.scores.count().max()
         return f"a test needs {LEAST_SETS} class sets, and there are {n_sets}"
     if it.sizes is not None:
         return f"{len(it.sizes)} queries of judgements are too few for a test"
-    if it.scores.count().max() > 1:
+    if it.scores.count().max() < 2:
+        return "a test needs more than one partition"
+    if view.split_of(task) in view.judged:
         return "it has no value for each query of judgements, and only these are tested"
-    return "a test needs more than one partition"
+    return "no other learner has two partitions in common with it"
 
 
 def _other_leader(view: RunView, best: str, it: Comparison) -> str:

@@ -20,8 +20,6 @@ from oasis_bench.system import encodable
 DAGGER = " †"
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
 
-BASELINE = "Euclidean"
-
 CELL = ["subset", "learner", "split"]
 
 
@@ -60,10 +58,14 @@ class RunView(RunAnalysis):
         return text * (len(self.splits) > 1)
 
     @cached_property
+    def partition_noun(self) -> str:
+        """What a partition of this run is called."""
+        return "class set" if self.experiment.replicates else "partition"
+
+    @property
     def partitions_text(self) -> str:
         """The number of outer partitions, or of class sets, with its noun."""
-        noun = "class set" if self.experiment.replicates else "partition"
-        return plural(self.experiment.n_partitions, noun)
+        return plural(self.experiment.n_partitions, self.partition_noun)
 
     @property
     def class_noun(self) -> str:
@@ -105,7 +107,8 @@ class RunView(RunAnalysis):
 
     def subset_column(self, rows: pd.DataFrame) -> Column:
         """Return the column of the class subsets of rows."""
-        return Column(self.class_noun.capitalize(), rows["subset"], self.subset_label)
+        align = "r" if all(map(self._is_number, self.subsets)) else "l"  # by number, or by name
+        return Column(self.class_noun.capitalize(), rows["subset"], self.subset_label, align)
 
     def split_columns(self, rows: pd.DataFrame) -> list[Column]:
         """Return the column of the splits of rows; none if the run has one split."""

@@ -79,7 +79,12 @@ def test_a_gain_is_the_difference_on_each_partition(tmp_path):
 
 def test_a_gain_without_one_of_the_learners_is_not_measured(tmp_path):
     runs = {"experiment": pair_of_learners(tmp_path)}
-    assert measured_effects([claim_of(gain("A", "C"))], runs).empty
+    claim = claim_of(gain("A", "C"))
+    measured = measured_effects([claim], runs)
+    assert measured["values"].tolist() == [0]
+    verdicts, effects = decide([claim], measured)
+    assert verdicts.loc["X1", "verdict"] == "not tested"
+    assert effects.empty
 
 
 @pytest.mark.parametrize(("above", "below"), [(0.0, math.inf), (-math.inf, 0.045), (0.03, 0.06)])
@@ -122,7 +127,7 @@ VERDICTS = [
 
 def rows_of(p_values, effects, name="X1"):
     return [
-        {"id": name, "experiment": "experiment", "effect": effect.words, "p_value": p}
+        {"id": name, "experiment": "experiment", "effect": effect.words, "p_value": p, "values": 5}
         for p, effect in zip(p_values, effects, strict=False)
     ]
 
@@ -154,6 +159,11 @@ def test_an_effect_that_no_run_shows_leaves_the_claim_untested_unless_another_co
     second = claim_of(effects[0], experiments=("experiment", "another"))
     verdicts, _ = decide([second], pd.DataFrame(rows_of([0.01], effects)))
     assert verdicts.loc["X1", "verdict"] == "not tested"
+    rows = pd.DataFrame(rows_of([0.01, 0.01], [effects[0]] * 2))
+    rows.loc[1, ["values", "p_value"]] = 0, math.nan  # a class subset without a value
+    verdicts, measured = decide([claim_of(effects[0])], rows)
+    assert verdicts.loc["X1", ["verdict", "n_effects"]].tolist() == ["not tested", 1]
+    assert measured["outcome"].tolist() == ["supported"]
 
 
 @pytest.mark.parametrize(

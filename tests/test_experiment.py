@@ -410,6 +410,10 @@ def test_identities_do_not_depend_on_titles_other_learners_other_subsets_or_trac
         {"scaling": ("none",)},
         {"max_steps": 999},
         {"threads": 2},
+        {"label_budget": 3},
+        {"blend": "off"},
+        {"use": "direct"},
+        {"search": "5"},
         {"learners": {"OASIS": LearnerSpec("OASIS", {"aggressiveness": 0.2})}},
         {"learners": {"OASIS": LearnerSpec("Euclidean")}},
     ],
@@ -418,6 +422,18 @@ def test_identities_change_with_what_decides_the_result(experiment, numbered_row
     before = ids(experiment, numbered_rows)
     after = ids(replace(experiment, **change), numbered_rows)
     assert not set(before.values()) & set(after.values())
+
+
+def test_trials_train_on_the_label_budget(experiment, numbered_rows):
+    whole = trials_of(experiment, numbered_rows)
+    for trial, free in zip(
+        trials_of(replace(experiment, label_budget=3), numbered_rows), whole, strict=True
+    ):
+        drawn, of_free = trial.drawn(numbered_rows), free.drawn(numbered_rows)
+        assert set(Counter(numbered_rows.y[drawn.train].tolist()).values()) == {3}
+        assert len(drawn.train) == trial.where.n_train == 3 * len(trial.where.classes)
+        assert {*drawn.train} < {*of_free.train}
+        assert {*drawn.test} == {*of_free.test}
 
 
 def test_identities_change_with_the_data(experiment, numbered_rows):
@@ -487,3 +503,32 @@ def test_classes_may_be_named_by_what_follows_their_number(experiment, classes, 
     found = choose_subsets(ten, Digits(), rows, SeenClassesSplit(ten))
     assert list(found) == [label]
     assert numbers is None or found[label] == numbers
+
+
+def test_a_number_of_classes_means_the_same_ones_on_each_split():
+    """Three classes are too small for known classes, but not for new ones."""
+    counts = [100] * 5 + [50] * 3
+    y = np.repeat(np.arange(8), counts)
+    rows = LabelledRows(np.arange(2.0 * len(y)).reshape(-1, 2), y, tuple("abcdefgh"))
+    sizes = {"train_per_class": 40, "test_per_class": 25, "classes": (4,), "partitions": 1}
+    both = small(["Euclidean"], tasks=("unseen-classes", "classification"), **sizes)
+    of_splits = {}
+    for trial in trials_of(both, rows):
+        of_splits.setdefault(trial.where.split, set()).add(trial.where.classes)
+    assert len(of_splits) == 2
+    (classes,) = set().union(*of_splits.values())
+    assert max(classes) < 5
+
+
+def test_classes_of_too_few_groups_decide_no_sizes():
+    """One of ten species has one recording of 8 rows: it is left out."""
+    y = np.r_[np.repeat(np.arange(9), 100), np.full(8, 9)]
+    groups = np.r_[np.arange(900) // 10, np.full(8, 90)]
+    X = np.arange(2.0 * len(y)).reshape(-1, 2)
+    rows = LabelledRows(X, y, tuple("abcdefghij"), groups=groups)
+    how = {"partitions": 1, "train_per_class": None, "test_per_class": None}
+    for classes, n_classes in ((("all",), 9), ((5,), 5)):
+        (trial,) = trials_of(small(["Euclidean"], classes=classes, **how), rows)
+        assert len(trial.where.classes) == n_classes
+        assert 9 not in trial.where.classes
+        assert trial.experiment.per_class == (40, 25)

@@ -1,21 +1,25 @@
 """Trials of learners that hang, crash and eat memory, held to a budget among sound ones."""
 
 import importlib
+import math
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import closing
+from multiprocessing import connection
 from pathlib import Path
 
 import psutil
 import pytest
 from report_helpers import measured
-from small_runs import lives, small as small_run, trials_of, wait_for
+from small_runs import digit_rows, lives, small as small_run, trials_of, wait_for
 
 from oasis_bench.execution import fork_server, machine
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import How, read_run, run_experiment
 from oasis_bench.system import Processes
+from oasis_bench.trial import Trials
 from oasis_bench.trial.learner_side.meter import waiting_seconds
 
 ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
@@ -183,7 +187,7 @@ def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, ha
     assert failures == len(hanging)
     found = outcomes(read_run(tmp_path / "run"))
     for name, phases in phases_of.items():
-        late = [f"{phase} took longer than the budget of 2 s" for phase in phases]
+        late = [f"{phase} took longer than the budget of 2 s" for phase in (*phases, "the start")]
         assert found[name] in [("timeout", reason) for reason in late]
 
 
@@ -240,6 +244,21 @@ def test_a_process_that_cannot_say_more_is_a_crash(tmp_path, monkeypatch):
     experiment = small(learners, budget="off")
     assert run_experiment(experiment, tmp_path / "run", How(plugin_files=[plugin])) == len(reasons)
     assert outcomes(read_run(tmp_path / "run")) == expected
+
+
+def test_a_message_that_arrives_in_parts_is_waited_for(tmp_path):
+    """The harness may read it late, after the budget, because it was busy with another trial."""
+    sizes = {"train_per_class": 40, "test_per_class": 60, "classes": (10,)}
+    (spec,) = trials_of(small(["Euclidean"], budget="1h", **sizes))  # 2.9 MB of scores
+    n_late = 0
+    with closing(Trials(digit_rows(), tmp_path / "output.log")) as trials:
+        trial = machine.TrialProcess(trials.begin(spec))
+        while trial.result is None:
+            if trial._line in connection.wait(trial.waits_for, 60) and trial._deadline < math.inf:
+                trial._deadline, n_late = 0.0, n_late + 1
+            trial.poll()
+    assert n_late > 4
+    assert trial.result.row.status == "ok"
 
 
 def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):

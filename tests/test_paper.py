@@ -11,13 +11,14 @@ import pytest
 from fake_runs import fake_trials, write_run
 
 from oasis_bench.claims import CLAIMS, decided_by, experiments, needs_quiet_cores, published
-from oasis_bench.command_line import main
+from oasis_bench.command_line import main, paper as verb
 from oasis_bench.command_line.options import make_parser
 from oasis_bench.command_line.paper import asked_experiments, paper_experiment
 from oasis_bench.datasets.picture_sets import CALTECH256_SUBSETS
 from oasis_bench.experiment import read_experiment
 from oasis_bench.plugins import Registry
 from oasis_bench.reports.claims_page import effect_plot, write_claims
+from oasis_bench.runs.several import Ended
 from oasis_bench.system import UsageError
 
 
@@ -77,6 +78,24 @@ def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
     assert "paper-words is left out: " in (folder / "claims.html").read_text()
     assert "1 inconclusive" in captured.out
     assert (folder / "paper-words" / "results.sqlite").read_bytes() == before
+
+
+def test_trials_share_the_cores_only_where_no_claim_is_about_time(monkeypatch, tmp_path, capsys):
+    """And the page is written after each experiment."""
+    jobs, names = {}, ["paper-words", "paper-features"]
+    assert [*map(needs_quiet_cores, names)] == [False, True]
+
+    def ended(name, experiment, folder, how, watcher, report):
+        jobs[name] = how.jobs
+        assert (tmp_path / "claims.html").exists() == (len(jobs) > 1)
+        return Ended(0)
+
+    monkeypatch.setattr(verb, "go_on_or_leave_out", ended)
+    monkeypatch.setattr(verb, "n_cores", lambda: 6)
+    words = ["paper", "--experiments", ",".join(names), "--output", str(tmp_path)]
+    assert main(words) == 0
+    assert jobs == {"paper-words": 6 // read_experiment("paper-words").threads, "paper-features": 1}
+    assert f"report: {tmp_path / 'claims.html'}" in capsys.readouterr().out
 
 
 def test_what_takes_too_long_runs_only_if_asked():

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from pathlib import Path
 
 import browser
 import pytest
@@ -79,6 +80,15 @@ def test_rating_by_keys_is_kept_and_its_file_is_collected(driver, run, page, tmp
     assert ratings["mark"].tolist() == marks + ["relevant"] * (n_pairs - 4)
     assert set(ratings["rater"]) == {"'=1+1 <b>"}
     assert (tmp_path / "run/report.html").exists()
+
+
+def test_the_verb_writes_the_page_that_it_is_asked_for(run, tmp_path, capsys):
+    words = ["judge", str(tmp_path / "run"), "--queries", "2", "--candidates", "3"]
+    assert main(words) == 0
+    (said,) = re.findall(r"^page: (.*)", capsys.readouterr().out, re.MULTILINE)
+    expected = write_rating_page(tmp_path / "run", 2, 3)[0]
+    assert Path(said) == expected
+    assert expected.read_text().count("data:image/jpeg") > 2
 
 
 def test_buttons_rate_and_go_from_query_to_query(driver, run, page):

@@ -172,7 +172,8 @@ def test_the_methods_cite_each_source_once_and_are_valid_latex(hostile):
     assert "\\cite" not in text
     assert r"\textless{}script\textgreater{}" in latex
     keys = [key for keys in re.findall(r"\\cite\{(.*?)\}", latex) for key in keys.split(",")]
-    assert {"oasisbench", "nadeau2003", "holm1979"} <= set(keys)
+    assert "oasisbench" in keys
+    assert "holm1979" not in keys  # one partition has both learners: nothing is tested
     assert re.findall(r"@misc\{(\w+),", bibtex) == list(dict.fromkeys(keys))
 
 

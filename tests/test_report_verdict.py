@@ -1,6 +1,7 @@
 """The sentences that open a report and the terminal's summary, on made-up runs."""
 
 import json
+import re
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from fake_runs import fake_trial, make_run, write_run
 from oasis_bench.analysis import PairedInterval
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.reports import write_report
+from oasis_bench.reports.report import methods
 from oasis_bench.reports.report_files import unbroken
 from oasis_bench.reports.terminal import MOST_LINES, answer_text, summary_text
 from oasis_bench.reports.verdict import answers, headlines, next_steps
@@ -256,6 +258,47 @@ def test_the_answer_begins_with_what_learning_gains(tmp_path, euclidean, by_post
     run = run_of_uses(tmp_path / "run", direct, posterior)
     first = answers(view_of(run))[0]
     assert first.startswith(f"Known classes (retrieval, 10 classes, 5 partitions): {gain} ")
+
+
+def test_labels_do_not_help_where_votes_are_no_better_than_the_distance(tmp_path):
+    """Euclidean has .70 directly, and .69 by posterior with so much spread that A is unclear."""
+    votes = [0.4, 0.8, 0.6, 0.7, 0.95]
+    trials = [
+        fake_trial(name, partition=p, mAP=mAP + NOISE[p] * (name == "A"), gain=gain)
+        for name, mAP in {"A": 0.8, "Euclidean": 0.7}.items()
+        for p, own in enumerate(votes)
+        for gain in [own - 0.7 if name == "Euclidean" else -0.1]
+    ]
+    specs = {"A": asdict(LearnerSpec("OASIS")), "Euclidean": asdict(LearnerSpec("Euclidean"))}
+    run = read_run(write_run(tmp_path / "run", trials, {"learners": specs, "partitions": 5}))
+    assert (
+        ": learning a metric helps against Euclidean used directly, but not by posterior. The "
+        "best metric, A directly, has mAP 0.800." in answers(view_of(run))[0]
+    )
+
+
+def test_nobody_has_the_highest_mean_by_one_easy_partition(tmp_path):
+    """B was too slow on all partitions but one, where it is above all values of A."""
+    trials = [fake_trial("A", partition=p, mAP=0.7 + NOISE[p]) for p in range(5)]
+    trials += [fake_trial("B", partition=0, mAP=0.95)]
+    run = read_run(write_run(tmp_path / "run", trials, {"partitions": 5}))
+    assert answers(view_of(run))[0].startswith(
+        "Retrieval, 10 classes: A has the highest mAP, 0.700; no other learner has two partitions "
+        "in common with it."
+    )
+
+
+def test_the_methods_name_the_test_and_the_sizes_of_each_split(tmp_path):
+    means = {"A": 0.7, "B": 0.6}
+    trials = [fake_trial(it, partition=p, mAP=means[it] + NOISE[p]) for it in means for p in (0, 1)]
+    run = read_run(write_run(tmp_path / "two", trials, {"partitions": 2}))
+    latex = methods(view_of(run))[1]
+    assert "tested by a resampled t-test" in latex
+    assert {"nadeau2003", "holm1979"} <= {*re.findall(r"\\cite\{(\w+)\}", latex)}
+    alone = read_run(write_run(tmp_path / "one", trials[::2], {"partitions": 1}))
+    assert "tested" not in methods(view_of(alone))[0]
+    few = {"partitions": 2, "replicates": 2}
+    assert "tested" not in methods(view_of(read_run(write_run(tmp_path / "few", trials, few))))[0]
 
 
 def test_the_answer_compares_the_best_use_with_both_of_euclidean(tmp_path):

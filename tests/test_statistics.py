@@ -243,6 +243,16 @@ def test_few_groups_of_unequal_sizes_seldom_differ_by_chance(n):
     assert 0.035 < (tested <= 0.05).mean() < 0.065
 
 
+def test_the_detectable_difference_of_judgements_has_the_degrees_of_their_effective_groups():
+    """Nine groups of 1 and one of 4 are as informative as 13^2 / 25 = 6.76: the power is .8."""
+    sizes = np.array([4.0, *[1.0] * 9])
+    found = cluster_interval(np.linspace(0.1, 0.3, 10), sizes)
+    assert found.df == pytest.approx(5.76)
+    limit = stats.t.ppf(0.975, found.df)
+    delta = found.detectable / found.standard_error
+    assert 1 - stats.nct.cdf(limit, found.df, delta) == pytest.approx(0.8, abs=1e-6)
+
+
 def test_few_groups_and_groups_without_spread_have_no_interval():
     assert math.isnan(cluster_interval(np.arange(5.0), np.ones(5)).low)
     assert not math.isnan(cluster_interval(np.arange(6.0), np.ones(6)).low)
@@ -288,6 +298,25 @@ def test_a_corrected_comparison_calls_fewer_learners_worse():
     assert comparison.verdicts == {"best": "best"} | dict.fromkeys("abc", "unclear")
     assert comparison.differences["a"].p_value == pytest.approx(0.025, abs=5e-4)
     assert comparison.p_values["a"] == pytest.approx(3 * comparison.differences["a"].p_value)
+
+
+def test_a_metric_is_said_to_help_as_rarely_as_is_documented():
+    """The best use of nine metrics against both uses of a baseline that is as good.
+
+    Values of the two uses of a learner correlate by .6.
+    """
+    rng, n_wrong = np.random.default_rng(0), 0
+    for _ in range(1000):
+        own, votes, both = (
+            np.column_stack([draw_differences(0, 1, 5, rng)[0] for _ in range(10)])
+            for _ in range(3)
+        )
+        uses = [np.sqrt(0.6) * both + np.sqrt(0.4) * one for one in (own, votes)]
+        scores = pd.DataFrame(np.column_stack(uses)).rename(columns=str)
+        best = str(scores.drop(columns=["9", "19"]).mean().idxmax())
+        found = compare_to_best(scores[[best, "9", "19"]], RHO, best)
+        n_wrong += [*found.verdicts.values()] == ["best", "worse", "worse"]
+    assert n_wrong / 1000 == pytest.approx(0.05, abs=0.02)
 
 
 def test_ten_equal_learners_are_called_worse_as_rarely_as_is_documented():

@@ -370,7 +370,6 @@ def test_a_file_that_is_no_database_is_refused(tmp_path, content):
     [
         (1, "use the newer oasis-bench that wrote it"),
         (-1, "an older oasis-bench wrote it: run it again"),
-        (-SCHEMA_VERSION, "an older oasis-bench wrote it: run it again"),
     ],
 )
 def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
@@ -379,6 +378,12 @@ def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
     versions = f"schema version {SCHEMA_VERSION + step}, this oasis-bench reads {SCHEMA_VERSION}"
     with pytest.raises(UsageError, match=f"{versions}: {remedy}$"):
         read_run(tmp_path / "run")
+
+
+def test_a_file_without_a_run_is_not_called_one_of_an_older_version(tmp_path):
+    (tmp_path / "results.sqlite").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"has no run: it was cut short before its first trial"):
+        read_run(tmp_path)
 
 
 DECLARED = "its tables are declared in another way"

@@ -2,6 +2,8 @@
 
 import ast
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,8 @@ import pytest
 import oasis_bench
 from oasis_bench.command_line import main
 from oasis_bench.experiment import Experiment, LearnerSpec, changed, package_hash, read_experiment
-from oasis_bench.experiment.identity import _meaning
+from oasis_bench.experiment.identity import CODE, DECIDING, _meaning
+from oasis_bench.plugins import Registry
 from oasis_bench.runs import has_result
 from oasis_bench.system import UsageError
 
@@ -86,6 +89,8 @@ def test_each_corpus_is_exported_with_its_protocol_and_code_and_not_run_again(
     again = capsys.readouterr()
     assert "0 of 2 corpora have no result" in again.err
     assert "LDA" not in again.err
+    assert main([*command, "--seed", "1"]) == 2
+    assert "near has a run with other settings (seed)" in capsys.readouterr().err
     by_python = oasis_bench.run(experiment=suite(), output=tmp_path / "python")
     assert list(by_python) == ["near", "far"]
     assert sorted(by_python["near"].trials["learner"]) == ["Euclidean", "LDA"]
@@ -191,8 +196,13 @@ def test_tasks_are_asked_of_the_corpora_that_ask_them():
 
 def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
     one = read_experiment(str(suite())).one_for_each_value()["near"]
-    rows = pd.DataFrame({"protocol": 1, "code": package_hash(), "learner": ["Euclidean", "LDA"]})
-    file = tmp_path / "near.csv"
+    needed = {"dataset": "near", "subset": "all", "subset_title": "all", "n_classes": 3}
+    needed |= {"task": "classification", "measure": "accuracy", "name": "accuracy"}
+    needed |= {"mean": 0.9, "partitions": 1, "protocol": 1, "code": package_hash()}
+    rows = pd.DataFrame({**needed, "learner": ["Euclidean", "LDA"]})
+    folder = tmp_path / "results"
+    folder.mkdir()
+    file = folder / "near.csv"
     assert not has_result(file, one)
     rows.to_csv(file)
     assert has_result(file, one)
@@ -202,10 +212,13 @@ def test_a_result_of_other_learners_or_code_is_made_again(suite, tmp_path):
     assert not has_result(file, one)
     rows.assign(code="a" * 64).to_csv(file)
     assert not has_result(file, one)
-    (tmp_path / "equal-code.txt").write_text("a" * 64 + " the same values on iris\n")
+    (folder / "equal-code.txt").write_text("a" * 64 + " the same values on iris\n")
     assert not has_result(file, one)  # it says nothing of the code of now
-    (tmp_path / "equal-code.txt").write_text(f"{'a' * 64} as\n{package_hash()} now\n")
+    (folder / "equal-code.txt").write_text(f"{'a' * 64} as\n{package_hash()} now\n")
     assert has_result(file, one)
+    file.write_text("")
+    with pytest.raises(UsageError, match=r"near\.csv is not a summary of a run: "):
+        has_result(file, one)
 
 
 @pytest.mark.parametrize(
@@ -225,8 +238,20 @@ def test_words_do_not_change_the_identity_of_code(other, is_same):
     assert len({_meaning(ast.parse(text)) for text in nested}) == 2
 
 
+def test_every_kind_of_source_file_counts_for_the_code():
+    folders = [
+        Path(it) for name in DECIDING for it in import_module(f"oasis_bench.{name}").__path__
+    ]
+    kinds = {file.suffix for folder in folders for file in folder.rglob("*.*")}
+    assert kinds - CODE <= {".pyi", ".pyc", ".toml"}  # of the last the data's hash knows
+
+
 def test_every_corpus_and_learner_of_the_built_in_suite_is_known():
-    whole = read_experiment("suite")
+    whole, registry = read_experiment("suite"), Registry.load()
     each = whole.one_for_each_value()
     assert len(each) == len(whole.corpora) >= 29
-    assert all(one.protocol == whole.protocol and not one.corpora for one in each.values())
+    for one in each.values():
+        assert (one.protocol, one.corpora) == (whole.protocol, {})
+        options = {k: v for k, v in one.dataset_options.items() if k != "features"}  # an extra's
+        registry.open_dataset(one.dataset, options)
+        assert all(registry.algorithms[spec.algorithm] for spec in one.learners.values())

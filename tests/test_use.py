@@ -368,6 +368,50 @@ def test_python_does_the_same_in_three_lines(metric, folder, tmp_path):
     np.testing.assert_array_equal(oasis_bench.embed(other, X), oasis_bench.embed(model, X))
     with pytest.raises(UsageError, match="unknown setting 'scalling': did you mean 'scaling'"):
         oasis_bench.fit((X, Y), "LMNN", scalling="none")
+    with pytest.raises(UsageError, match="label_budget has no effect on a fit on all rows"):
+        oasis_bench.fit((X, Y), "LMNN", label_budget=5)
+    with pytest.raises(UsageError, match="split='unseen-classes': it takes the place of pairs"):
+        oasis_bench.fit((X, Y), "LMNN", split="unseen-classes")
+
+
+def test_a_model_of_weighted_counts_takes_a_frame(tmp_path):
+    counts = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (60, 5)), columns=list("abcde"))
+    counts["kind"] = np.where(counts["a"] > 4, "u", "v")
+    how = {"scaling": "tfidf", "inner_folds": 2, "use": "direct", "search": 2}
+    model = oasis_bench.fit(counts, "LDA", label="kind", **how)
+    rows, _ = oasis_bench.neighbours(model, counts, counts[:3], k=2)
+    assert rows.shape == (3, 2)
+    with pytest.raises(UsageError, match="tfidf weights counts, but some values are negative"):
+        oasis_bench.neighbours(model, -counts.drop(columns="kind"), counts[:3], k=2)
+
+
+def test_an_array_in_a_file_is_read_as_one_in_memory(tmp_path, command):
+    """The column of categories holds their numbers as texts, and the array the numbers."""
+    sizes = np.array([10, 20, 30])[np.arange(60) % 3]
+    a = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"a": a, "size": sizes, "kind": np.where(sizes > 15, "u", "v")})
+    how = {"inner_folds": 2, "use": "direct", "search": 2, "output": tmp_path / "m.npz"}
+    model = oasis_bench.fit(table, "LDA", label="kind", column="size=category", **how)
+    rows = table[["a", "size"]].to_numpy(float)
+    np.savez(tmp_path / "X.npz", X=rows)
+    words = ["embed", tmp_path / "m.npz", tmp_path / "X.npz", "--output", tmp_path / "e.npy"]
+    assert command(*words)[0] == 0
+    np.testing.assert_allclose(np.load(tmp_path / "e.npy"), oasis_bench.embed(model, rows))
+
+
+def test_other_columns_that_may_be_labels_are_ignored(tmp_path, command):
+    a = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame(
+        {"a": a, "b": -a, "kind": np.where(a > 0, "u", "v"), "class": 1, "target": 2}
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    how = {"label": "kind", "drop": "class,target", "inner_folds": 2, "use": "direct", "search": 2}
+    oasis_bench.fit(tmp_path / "t.csv", "LDA", output=tmp_path / "m.npz", **how)
+    words = ["neighbours", tmp_path / "m.npz", tmp_path / "t.csv", tmp_path / "t.csv"]
+    assert command(*words, "--output", tmp_path / "n.csv")[0] == 0
+    status, _, (line,) = command(*words, "--output", tmp_path / "n.npy")
+    assert status == 2
+    assert "n.npy: the table is CSV: give a name that ends so" in line
 
 
 def test_evaluate_scales_by_the_model_and_not_by_the_data(metric, folder, command, tmp_path):

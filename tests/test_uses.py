@@ -259,8 +259,7 @@ def test_values_of_both_uses_are_those_by_hand(done):
 
 def test_the_inner_folds_choose_tau_and_the_weight(done):
     _, run, specs = done
-    if "unseen-classes" in specs[0].tasks:
-        return
+    known = "unseen-classes" not in specs[0].tasks
     [spec] = [one for one in specs if one.learner == "LDA"]
     of = run.tuned.set_index(["learner", "gallery"]).loc[("LDA", "test")]
     partition = spec.drawn(Digits().load())
@@ -273,7 +272,7 @@ def test_the_inner_folds_choose_tau_and_the_weight(done):
             for fold in folds:
                 learn, validate = train[fold.train], train[fold.test]
                 learner = LDA(shrinkage=0.1).fit(DIGITS[learn], CLASSES[learn])
-                how = (learn, validate, CLASSES, True, spec.seed_for("blend"), tau, b)
+                how = (learn, validate, CLASSES, known, spec.seed_for("blend"), tau, b)
                 found.append(posterior_values(learner, *how)["test"])
             means[b, tau] = np.mean(found)
     best = max(means.values())

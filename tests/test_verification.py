@@ -230,7 +230,8 @@ def test_rows_that_hang_together_are_drawn_each_for_itself():
 def test_without_pairs_whole_classes_test_and_few_rows_of_each():
     y = np.random.default_rng(0).permutation(np.repeat(np.arange(24), 5))
     rows = LabelledRows(np.ones((120, 1)), y, tuple(map(str, range(24))))
-    split = PairsSplit(Settings((4, 3)))
+    split = PairsSplit(Settings((4, 3))).for_rows(rows)
+    assert split.knows_classes is False
     folds = [split.draw(rows, range(24), fold, fold) for fold in range(4)]
     assert sorted(label for fold in folds for label in set(y[fold.test])) == list(range(24))
     for train, test, *_ in folds:
@@ -240,7 +241,16 @@ def test_without_pairs_whole_classes_test_and_few_rows_of_each():
         inner = split.inner_folds(y[train], None, 3, 0)
         assert not any(set(y[train][one.train]) & set(y[train][one.test]) for one in inner)
     few = LabelledRows(np.ones((120, 1)), y % 5, tuple("abcde"))
-    train, test, *_ = split.draw(few, range(5), 0, 0)  # of few classes rows are drawn
+    of_few = PairsSplit(Settings((4, 3))).for_rows(few)
+    train, test, *_ = of_few.draw(few, range(5), 0, 0)  # of few classes rows are drawn
+    assert of_few.knows_classes
+    one_large = np.r_[np.zeros(450, int), np.repeat(np.arange(1, 41), 10)]
+    rows = LabelledRows(np.ones((850, 1)), one_large, tuple(map(str, range(41))))
+    rare = PairsSplit(Settings((40, 25))).for_rows(rows)
+    learns = rare.draw(rows, range(41), 0, 0).train
+    assert rare.knows_classes
+    for fold in rare.inner_folds(one_large[learns], None, 3, 0):  # rows here, too
+        assert set(one_large[learns][fold.train]) & set(one_large[learns][fold.test])
     assert set(few.y[train]) == set(few.y[test]) == set(range(5))
     every = PairsSplit(Settings((4, 3), test_share=1)).draw(few, range(5), 0, 0)
     assert np.bincount(few.y[every.test]).tolist() == [3] * 5

@@ -4,10 +4,11 @@ import os
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from oasis_bench.command_line import main
+from oasis_bench.command_line import main, verify
 
 PUBLISHED = Path(__file__).parents[1] / "docs" / "results" / "suite"
 KEEL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull), "keel")
@@ -139,6 +140,33 @@ def test_corpora_are_run_again(again, tmp_path, capsys, change, status, line):
     words = ["verify", str(folder), "--corpora", "iris", "--output", str(again)]
     assert main(words) == status
     assert line in capsys.readouterr().out
+
+
+def test_drawn_and_failed_corpora_are_run_again(tmp_path, monkeypatch, capsys):
+    again = []
+    monkeypatch.setattr(verify, "_run_again", lambda given, names, _: again.extend(names) or given)
+    assert main(["verify", str(forged(tmp_path / "good", unchanged)), "--draw", "3"]) == 0
+    drawn = [*again]
+    assert len({*drawn}) == 3
+    assert {*drawn} <= {*sent()}
+    again.clear()
+    folder = forged(tmp_path / "failed", a_failure_on_purpose)
+    assert main(["verify", str(folder), "--corpora", "wine"]) == 0
+    assert again == ["wine", "iris"]
+    assert "measured again: wine, iris" in capsys.readouterr().out
+
+
+def test_values_measured_again_may_differ_by_rounding_alone():
+    """By .003, or three of the test items."""
+    frame = pd.DataFrame({"learner": ["A", "B"], "task": "t", "name": "mAP", "n_test": [100, 9000]})
+    known = frame.assign(**dict.fromkeys(verify.VALUES, 0.5)).set_index(verify.KEYS)
+    for gap, expected in (([0.029, 0.0029], []), ([0.031, 0.0031], ["A", "B"])):
+        other = known.assign(direct=0.5 + np.array(gap))
+        lines = [*verify.differences("x", known, other)]
+        assert [line.split()[1] for line in lines] == expected
+    assert [*verify.shifts({"x": known}, {"x": known.assign(mean=0.5001)})] == []
+    (line,) = verify.shifts({"x": known}, {"x": known.assign(mean=[0.5, 0.4998])})
+    assert line.startswith("B: the values that were sent differ by -0.00020")
 
 
 def test_bad_input_is_one_line(tmp_path, capsys):

@@ -23,7 +23,10 @@ from scipy import stats
 
 from oasis_bench.analysis.statistics import CONFIDENCE, LEVEL, RESAMPLES, holm
 
-BASELINES = ("Euclidean", "Covariance", "NearestNeighbourMemory", "ClassifierPosterior")
+BASELINES = (
+    *("Euclidean", "StandardizedEuclidean", "Covariance"),
+    *("NearestNeighbourMemory", "ClassifierPosterior"),
+)
 """Learners that learn no metric from the labels."""
 
 DECIMALS = 9
@@ -45,9 +48,9 @@ class Leaderboard:
     cells : DataFrame
         The results to compare, with a row for each learner and cell, such as a class subset of a
         corpus: task, name (of the measure), corpus, cell, learner, score (at most 1, larger is
-        better; NaN without a result), optionally direct and posterior (the score of each use), and
-        seconds. No two corpora share the name of a cell. Cells in which the baseline has no result
-        or no error do not count.
+        better; NaN without a result), direct and posterior (the score of each use, or NaN), and
+        seconds; `known` also needs kind, n_train, n_classes and n_features. No two corpora share
+        the name of a cell. Cells in which the baseline has no result or no error do not count.
     baseline : str
     learners : DataFrame
         A row for each learner, by average rank, unranked learners last: ranked, corpora (with its
@@ -275,10 +278,13 @@ def _verdicts(saved: pd.DataFrame, leader: str, p_leader: pd.Series[float]) -> p
     """Return how the ranked learners compare with the leader; '' without a test.
 
     'as good' if the 90 % interval of the mean difference lies within `Leaderboard.MARGIN`, 'worse'
-    if the test is significant, or else 'unclear'; 'best' for the leader.
+    if the test is significant, or else 'unclear'; 'best' for the leader.  'better' is a significant
+    one with the higher mean: the leader, which has the better ranks, can have the lower mean.
     """
-    ends = bootstrap_intervals(saved.rsub(saved[leader], axis=0), "mean", 0.9)
+    less = saved.rsub(saved[leader], axis=0)
+    ends = bootstrap_intervals(less, "mean", 0.9)
     found = p_leader.le(LEVEL).map({True: "worse", False: "unclear"}).where(p_leader.notna(), "")
+    found = found.mask(found.eq("worse") & less.mean().lt(0), "better")
     is_good = ends.abs().max(axis=1, skipna=False) < Leaderboard.MARGIN
     return found.mask(is_good, "as good").where(found.index != leader, "best")
 

@@ -92,7 +92,7 @@ class PairedInterval:
 
         NaN without a spread, or if so large a difference is impossible.
         """
-        seen = self.sd * detectable_difference(self.n, self.rho)
+        seen = self.sd * detectable_difference(self.n, self.rho, self.df)
         return seen if 0 < seen <= self.reach else math.nan
 
     def within(self, above: float, below: float) -> dict[str, float]:
@@ -124,7 +124,7 @@ class Comparison:
         The number of judgements of each group.
     best : str or None
         The learner with the highest mean among those with the most partitions; None if no other
-        could be compared with it.
+        could be compared with it.  With a baseline, it is the baseline.
     verdicts : dict of str to str
         For each learner, in this order: 'best'; 'as good' if the 90 % interval of the difference
         from the best lies within the margin, or if all values are equal;
@@ -175,16 +175,17 @@ def _standard_error(n: int, rho: float) -> float:
     return math.sqrt(1 / n + rho / (1 - rho)) if rho < 1 else math.inf
 
 
-def detectable_difference(n: int, rho: float) -> float:
+def detectable_difference(n: int, rho: float, df: float | None = None) -> float:
     """Return the smallest true difference that is found significant with probability `POWER`.
 
     It is in standard deviations of the differences over `n` partitions.  The test statistic of a
-    true difference delta is noncentral t with n - 1 degrees of freedom and noncentrality
-    delta / (s sqrt(1/n + rho / (1 - rho))).  `LEVEL` is two-sided, for this comparison alone; a
-    significant difference in the wrong direction does not count.
+    true difference delta is noncentral t with `df` degrees of freedom (by default n - 1) and
+    noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `LEVEL` is two-sided, for this
+    comparison alone; a significant difference in the wrong direction does not count.
     """
-    quantile = float(stats.t.ppf(1 - LEVEL / 2, df=n - 1))
-    noncentrality = float(special.nctdtrinc(n - 1, 1 - POWER, quantile))
+    df = n - 1 if df is None else df
+    quantile = float(stats.t.ppf(1 - LEVEL / 2, df=df))
+    noncentrality = float(special.nctdtrinc(df, 1 - POWER, quantile))
     return noncentrality * _standard_error(n, rho)
 
 

@@ -347,6 +347,8 @@ def from_published(learner: str, within: float) -> Effect:
     def less_published(run: StoredRun) -> float:
         values = analysis_of(run).values["knn-classification"]
         values = values[(values["measure"] == "accuracy") & (values["learner"] == learner)]
+        if values["partition"].nunique() < run.info.experiment.n_partitions:
+            return math.nan
         theirs = published_figures(run)
         theirs = theirs[theirs["learner"] == learner].set_index("k")
         return float((values.groupby("k")["value"].mean() - theirs["published"]).mean())
@@ -528,7 +530,7 @@ def measured_effects(claims: Sequence[Claim], runs: Runs) -> pd.DataFrame:
     DataFrame
         The columns of `MEASURED`: bounds, mean, 90 % interval, number of values and one-sided
         p-value of a mean out of its bounds, uncorrected (see `PairedInterval.within`); NaN
-        without bounds.
+        without bounds.  Where a run has no value of an effect, the number is 0.
     """
     rows = [
         {
@@ -540,7 +542,6 @@ def measured_effects(claims: Sequence[Claim], runs: Runs) -> pd.DataFrame:
         for name in claim.experiments
         for effect in claim.measured
         for one in effect.measured(runs.get(name, {}))
-        if len(one.values)
         for found in [PairedInterval.of(one.values, one.rho, one.sizes, one.reach)]
     ]
     found = pd.DataFrame(rows, columns=MEASURED)
@@ -553,9 +554,10 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
 
     A claim is *supported* where every effect is significant at level .05: a conjunction needs no
     correction.  It is *contradicted* where an effect lies beyond its bounds, at .05 over the number
-    of its effects; *not tested* where an effect has no value; *partly supported* where at least one
-    is significant after Holm's correction within the claim; else *inconclusive*.  Where a claim
-    says that there is a difference, an effect whose bounds allow none does not support it partly.
+    of its effects; *not tested* where an effect has no value in a run or class subset; *partly
+    supported* where at least one is significant after Holm's correction within the claim; else
+    *inconclusive*.  Where a claim says that there is a difference, an effect whose bounds allow
+    none does not support it partly.
 
     Returns
     -------
@@ -568,6 +570,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         `effects` of these claims with their outcomes.
     """
     effects = effects[effects["id"].isin([claim.id for claim in claims])]
+    lost, effects = (effects[effects["values"].eq(0) == is_lost] for is_lost in (True, False))
     outcomes, verdicts = pd.Series("described", effects.index), {}
     for claim in claims:
         own = effects[effects["id"] == claim.id]
@@ -575,6 +578,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         measured = {*zip(own["experiment"], own["effect"], strict=True)}
         p = own["p_value"].astype(float)
         needed = {(name, effect.words) for name in claim.experiments for effect in claim.effects}
+        lacks = lost["id"].eq(claim.id) & lost["effect"].isin([it.words for it in claim.effects])
         against = 1 - p <= LEVEL / max(1, len(own))
         every = bool((p <= LEVEL).all())
         shown = p <= LEVEL if every else pd.Series(holm(p) <= LEVEL, own.index)
@@ -582,7 +586,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         telling = shown & (own["effect"].isin(different) | (not different))
         if against.any():
             verdict = "contradicted"
-        elif not claim.effects or needed - measured:
+        elif not claim.effects or needed - measured or lacks.any():
             verdict = "not tested"
         else:
             verdict = (

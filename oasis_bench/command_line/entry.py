@@ -49,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (error := _lost(streams)) and status != INTERRUPTED:
             status = USAGE
             print(
-                f"oasis-bench: cannot write the output: {error.strerror}: results are saved: "
-                "free disk space, or redirect the output",
+                f"oasis-bench: cannot write the output: {error.strerror}: what is in "
+                "files is saved: free disk space, or redirect the output",
                 file=sys.stderr,
             )
     return status

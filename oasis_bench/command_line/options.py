@@ -11,14 +11,15 @@ from typing import Any
 
 from oasis_bench import __version__
 from oasis_bench.command_line import parsing
-from oasis_bench.experiment import Experiment, read_experiment
+from oasis_bench.experiment import FIT_SETTINGS, Experiment, read_experiment
+from oasis_bench.plugins import BASELINE
 from oasis_bench.system import spelled
 
 LEAST_IMAGES = 10
 """With fewer web images, none may be relevant to another."""
 
-EVERY_LEARNER = "all"
 LISTED = ("algorithms", "datasets", "tasks", "splits", "experiments")
+EVERY_LEARNER = "all"
 """The value of --algorithms for all learners that take the data."""
 
 MAIN_SETTINGS = (
@@ -32,12 +33,6 @@ MODEL_SETTINGS = (
     *("test_share", "seed", "scaling", "threads", "examples", "queries", "budget", "memory"),
 )
 """The settings of an experiment that also decide how a saved model is evaluated."""
-
-FIT_SETTINGS = (
-    *("scaling", "search", "budget", "seed", "choose_by", "inner_folds", "max_steps", "threads"),
-    *("classes", "blend", "use", "memory"),
-)
-"""The settings of an experiment that decide how one learner is fitted on all rows."""
 
 FILE_KEYS = (
     "title (required): the title of the report. dataset (required): a name or a path, or a table "
@@ -342,7 +337,7 @@ def _add_list(verbs: Any) -> None:
         "known and for new classes, from results"
     )
     parser.add("--for", "NAME|PATH", what, dest="dataset")
-    what = "with --for: a folder of results (default: those of the suite)"
+    what = "with --for: a folder of results (default: the published ones of the suite)"
     parser.reads("--results", "DIR", what)
     _add_json(parser)
     parsing.add_data_options(parser, 1)
@@ -520,7 +515,7 @@ def _add_ranks(verbs: Any) -> None:
     what = "a measure, such as mAP or accuracy@3 (default: the first of each task)"
     parser.add("--measure", "MEASURE", what)
     what = "the learner whose error the others reduce (default: Euclidean)"
-    parser.add("--baseline", "LEARNER", what, default="Euclidean")
+    parser.add("--baseline", "LEARNER", what, default=BASELINE)
     what = "where tables, figures and page are written (default: runs/ranks)"
     parser.writes("DIR", what, default=Path("runs") / "ranks")
     _add_json(parser)

@@ -40,8 +40,9 @@ DATA_OPTIONS = (
         "features",
         "NAME|FILE.npz",
         "the features of pictures: visterms, efficientnet-lite0, efficientnet-lite0-layers, "
-        "timm:NAME (a network of timm), lab, hog, lbp, wavelet, sift-bow, fisher, texton, several "
-        "joined by +, or your own file; of texts: words, all-minilm-l6-v2, or "
+        "timm:NAME (a network of timm), histograms, lab, hog, lbp, wavelet, sift-bow, fisher, "
+        "texton, several joined by +, none, or your own file; of texts: words, "
+        "all-minilm-l6-v2, or "
         "sentence-transformers:FOLDER (a model in a folder)",
     ),
     ("labels", "FILE.npy", "the labels of your own FILE.npy of features"),

@@ -43,7 +43,6 @@ from oasis_bench.runs import (
     new_run_folder,
     read_run,
     refuse_used_folder,
-    results_folder,
     resume_experiment,
 )
 from oasis_bench.system import Folder, UsageError, spelled, unknown_name, without_options
@@ -270,11 +269,11 @@ def recommend(options: argparse.Namespace) -> int:
     words += [word for file in options.plugin for word in ("--plugin", str(file))]
     every = _command(words)
     suite = read_experiment("suite")
-    results = options.results or results_folder(suite, Path("runs/suite"))
-    if not any(results.glob("*")):
+    results = options.results or load_reports().SUITE
+    if results.is_dir() and not any(results.iterdir()):
         raise UsageError(
-            f"no results of the suite in {results}: name a folder of them with --results, or try "
-            f"all learners on this data: {every}"
+            f"no results of the suite in {results}: leave --results out, or try all learners on "
+            f"this data: {every}"
         )
     given = data_options(options, options.dataset)
     names, _, source, rows = _that_take(options.dataset, given, options.plugin, in_outline=True)

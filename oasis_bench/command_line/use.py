@@ -56,6 +56,8 @@ def fit(options: argparse.Namespace) -> int:
 
 def neighbours(options: argparse.Namespace) -> int:
     """Write the nearest rows of a gallery for each query."""
+    if options.output is not None and options.output.suffix != ".csv":
+        raise UsageError(f"--output {options.output}: the table is CSV: give a name that ends so")
     _check_folder(options.output)
     with closing(ProgressDisplay()) as display:
         model, (gallery, queries) = _load(options, [options.gallery, options.queries], display)
@@ -182,8 +184,7 @@ def _load(
     loaded: list[_Items] = []
     for source, dataset in zip(sources, datasets, strict=True):
         X, names = dataset.load_items(takes, schema, options.name, display.download)
-        n_needed = model.n_features_in_
-        if takes == "rows" and X.shape[1] != n_needed:
+        if takes == "rows" and X.shape[1] != (n_needed := model.n_features_in_):
             raise UsageError(
                 f"{source} has {X.shape[1]} features, and {options.model} was fitted on {n_needed}"
             )

@@ -17,11 +17,10 @@ from oasis_bench.analysis import Leaderboard
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.command_line.run import how_of
 from oasis_bench.experiment import LearnerSpec, changed, on_corpora, package_hash, read_experiment
-from oasis_bench.plugins import load_reports
+from oasis_bench.plugins import BASELINE, load_reports
 from oasis_bench.runs import go_on, results_folder
 from oasis_bench.system import UsageError
 
-BASELINE = "Euclidean"
 KEYS = ["learner", "task", "name"]
 VALUES = ["mean", "direct", "posterior", "as_learned"]
 SAME = ["corpus", "kind", "n_classes", "n_test", "n_features", "chance", "planned", "protocol"]

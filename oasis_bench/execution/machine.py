@@ -162,7 +162,7 @@ class TrialProcess:
             self._start_stage()
         elif conversation.result is None and exit_code is not None and not has_read:
             conversation.end(*self._cause_of_death(exit_code))
-        elif conversation.result is None:
+        elif conversation.result is None and not has_read:  # a message may lack its end still
             self._hold_to_budget()
         if conversation.result is not None:
             self.end()

@@ -18,6 +18,7 @@ from .saved_model import (
 )
 from .setting import Duration as Duration, Search as Search
 from .settings import (
+    FIT_SETTINGS as FIT_SETTINGS,
     Experiment as Experiment,
     LearnerSpec as LearnerSpec,
 )
@@ -27,4 +28,5 @@ from .trials import (
     Plan as Plan,
     TrialSpec as TrialSpec,
     cell_name as cell_name,
+    refuse_unknown_names as refuse_unknown_names,
 )

@@ -34,7 +34,7 @@ LEAST = 6
 
 SETTINGS_OF_SPLITS = {
     "test_share": "a stratified split, several labels an item or judgements",
-    "most_items": "a stratified split",
+    "most_items": "a stratified split or folds of the data set",
     "label_budget": "splits of items of one class each",
 }
 """Settings that only some splits read, and their purpose."""
@@ -46,12 +46,18 @@ def _sizes() -> str:
 
 
 def choose_subsets(
-    experiment: Experiment, dataset: Dataset, rows: LabelledRows, split: Split
+    experiment: Experiment,
+    dataset: Dataset,
+    rows: LabelledRows,
+    split: Split,
+    splits: Collection[Split] = (),
 ) -> dict[str, tuple[int, ...]]:
     """Name the class subsets of an experiment, each with its class numbers in ascending order.
 
-    Unknown subsets or classes, and classes with too few items, are refused.  With replicates, a
-    subset has the classes of all sets, one set after the other (see `class_set`).
+    Unknown subsets or classes, and classes with too few items, are refused; those with too few
+    groups are left out.  A number of classes means the same ones on all `splits` of the
+    experiment.  With replicates, a subset has the classes of all sets, one set after the other (see
+    `class_set`).
     """
     e = experiment
     needed = split.needed_per_class()
@@ -63,13 +69,18 @@ def choose_subsets(
     if needed is None or rows.multi_label:
         return {"all": tuple(range(len(rows.class_names)))}
     subsets = {}
+    every = [split, *(other for other in splits if other.needed_per_class() is not None)]
+    usable = sorted(set.intersection(*({*other.usable(rows)} for other in every)))
     for item in e.classes:
         if isinstance(item, int):
-            counts, seed = rows.class_counts(), derive_seed(e.seed, "classes")
-            numbers = choose_classes(counts, item, needed, seed, e.replicates)
+            counts, seed = np.zeros_like(rows.class_counts()), derive_seed(e.seed, "classes")
+            counts[usable] = rows.class_counts()[usable]
+            most = max(other.needed_per_class() or 0 for other in every)
+            numbers = choose_classes(counts, item, most, seed, e.replicates)
             subsets[str(item)] = tuple(numbers.tolist())
         elif item == "all":
-            subsets[item] = _numbers(item, rows.class_names, e, rows, needed)
+            names = [rows.class_names[number] for number in split.usable(rows)]
+            subsets[item] = _numbers(item, names, e, rows, needed)
         elif isinstance(item, tuple):
             subsets[_list_name(item, taken=subsets)] = _numbers(
                 "+".join(item), item, e, rows, needed
@@ -258,7 +269,7 @@ def settle(
         return replace(e, partitions=partitions)
     if rows.multi_label or all(split.needed_per_class() is None for split in splits):
         return replace(e, partitions=partitions)
-    n_train, n_test = _per_class(e, dataset, rows)
+    n_train, n_test = _per_class(e, dataset, rows, splits)
     return e.with_numbers(partitions, n_train, n_test)
 
 
@@ -298,11 +309,14 @@ def size_remarks(
         )
 
 
-def _per_class(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[int, int]:
+def _per_class(
+    e: Experiment, dataset: Dataset, rows: LabelledRows, splits: Collection[Split]
+) -> tuple[int, int]:
     """Return how many items of each class train and test."""
     n_train, n_test = e.train_per_class, e.test_per_class
     both = e.per_class
-    least = min(_smallest(e, dataset, rows), default=0)
+    sizes = [it for split in splits for it in _smallest(e, dataset, rows, split)]
+    least = min(sizes, default=0)
     if least >= sum(both) or least < LEAST or (n_train is not None and n_test is not None):
         return both
     if n_train is None and n_test is None:
@@ -313,9 +327,10 @@ def _per_class(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[int
     return (train, test) if min(train, test) >= 2 else both
 
 
-def _smallest(e: Experiment, dataset: Dataset, rows: LabelledRows) -> Iterator[int]:
-    """Yield the size of the smallest class of each known subset of the experiment."""
-    counts = dict(zip(rows.class_names, rows.class_counts().tolist(), strict=True))
+def _smallest(e: Experiment, dataset: Dataset, rows: LabelledRows, split: Split) -> Iterator[int]:
+    """Yield the size of the smallest usable class of each known subset of the experiment."""
+    of_all = rows.class_counts().tolist()
+    counts = {rows.class_names[number]: of_all[number] for number in split.usable(rows)}
     for item in e.classes:
         if isinstance(item, int):
             if item <= len(counts):

@@ -164,8 +164,8 @@ def changed(
         changes["tasks"] = usual["tasks"].default
     changes |= tasks_by_option(dataset_options)
     changes |= {name: value for name, value in given.items() if name not in LearnerSpec.LIMITS}
-    if quick and changes.get("replicates"):
-        changes.pop("partitions", None)
+    if changes.get("replicates") and "partitions" not in given:
+        changes["partitions"] = None  # each set of classes is a partition
     changes["dataset_options"] = {**options, **dataset_options}
     changes["learners"] = _with_params(learners or e.learners, params)
     changes |= {} if title is None else {"title": title}

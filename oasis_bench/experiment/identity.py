@@ -17,7 +17,7 @@ DECIDING = (
 )
 """The packages whose code decides results."""
 
-CODE = {".py", ".pyx", ".h", ".so"}
+CODE = {".py", ".pyx", ".pxd", ".h", ".so"}
 
 
 def source_hash(plugin: type[MetricLearner]) -> str:

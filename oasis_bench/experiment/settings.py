@@ -39,6 +39,12 @@ if TYPE_CHECKING:  # imported late: they take a second, and a wrong command fail
 DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 """Partitions of data sets without folds, training and test items a class (JMLR 2010, 5.3.2)."""
 
+FIT_SETTINGS = (
+    *("scaling", "search", "budget", "seed", "choose_by", "inner_folds", "max_steps", "threads"),
+    *("classes", "blend", "use", "memory"),
+)
+"""The settings that decide how one learner is fitted on all rows."""
+
 MOST_TRIALS = 100_000
 """Limit for a run; more would take gigabytes before the first one begins."""
 
@@ -232,8 +238,8 @@ class Experiment:
     search: Search = setting(
         str(CANDIDATES),
         "tuning budget of each trial: a number of candidates, such as 20, or off. The defaults are "
-        "tried first, then random candidates. With more than 3 candidates the first inner fold "
-        "validates all, and the other folds the best third",
+        "tried first, then others, spread evenly over the search space. With more than 3 "
+        "candidates the first inner fold validates all, and the other folds the best third",
         Search,
         words=f"{CANDIDATES} candidates",
         metavar="N",

@@ -85,6 +85,7 @@ class Where:
     n_train: int
     n_test: int
     rho: float
+    knows_classes: bool | None
 
 
 @dataclass(frozen=True)
@@ -360,9 +361,14 @@ class Plan:
         """Yield the trials of a split; `queries` are the rows to choose examples from."""
         e, rows, learners, by_run = self.experiment, self.rows, self._learners, self._identity
         split, tasks, chooses_by = self.splits[name]
-        subsets = choose_subsets(e, self.dataset, rows, split)
+        others = [other for other, *_ in self.splits.values()]
+        subsets = choose_subsets(e, self.dataset, rows, split, others)
         if any(len(one.candidates) > 1 for one in learners.values()):
-            large = {name: own for name, own in subsets.items() if split.can_tune(len(own))}
+            large = {
+                name: own
+                for name, own in subsets.items()
+                if split.can_tune(len(own) // (e.replicates or 1))
+            }
             subsets = large or subsets  # if all are too small, trials say why
         largest = max(subsets, key=lambda name: len(subsets[name]))
         for (subset, of_subset), partition in product(subsets.items(), range(e.n_partitions)):
@@ -372,7 +378,9 @@ class Plan:
                 n_train = len(split.draw_within(e.label_budget, rows, classes, partition, 0).train)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if isinstance(split, SameClassesSplit):
-                _refuse_large_k(chooses_by, subset, n_train // e.inner_folds - 1)
+                of_class = e.label_budget or n_train
+                n_folds = e.inner_folds if of_class > e.inner_folds else max(2, of_class // 2)
+                _refuse_large_k(chooses_by, subset, n_train // n_folds - 1)
             of_place = {
                 "subset": subset,
                 "classes": classes,
@@ -388,7 +396,9 @@ class Plan:
                 yield TrialSpec(
                     experiment=e,
                     learner=label,
-                    where=Where(name, subset, classes, partition, n_train, n_test, rho=rho),
+                    where=Where(
+                        name, subset, classes, partition, n_train, n_test, rho, split.knows_classes
+                    ),
                     candidates=learner.candidates,
                     tasks=tasks,
                     chooses_by=chooses_by,

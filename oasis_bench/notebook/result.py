@@ -142,7 +142,7 @@ def refit_best(run: StoredRun, plugin_files: Sequence[Path]) -> Pipeline:
         return tuple(steps), apply_steps(steps, given)
 
     steps, X = scaled(best.scaling if takes_rows else None)
-    split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
+    split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e).for_rows(rows)
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
     is_other = best.baseline_scaling not in (None, best.scaling)

@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from oasis_bench.command_line import DATA_OPTIONS, ProgressDisplay
 from oasis_bench.data import class_labels, frame_as_bytes, table_of
 from oasis_bench.experiment import (
+    FIT_SETTINGS,
     Experiment,
     LearnerSpec,
     changed,
@@ -273,6 +274,8 @@ def fit(
     """
     specs, files = learners_of([learner], {}, [Path(path) for path in plugin_files])
     settings, options = _settings_and_options(others, dataset_options)
+    for name in settings.keys() - {*FIT_SETTINGS, "tasks", "split"}:
+        raise UsageError(f"{name} has no effect on a fit on all rows: leave it out")
     with TemporaryDirectory() as folder, closing(ProgressDisplay(live=True)) as display:
         if not isinstance(dataset, str | Path):
             ending, content = rows_as_file(dataset)

@@ -293,7 +293,9 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
             *steps, (_, last) = estimator.steps
-            scaling = Scaling.of([step for _, step in steps if not isinstance(step, ReadTable)])
+            if isinstance(estimator[0], ReadTable):
+                items, steps = [estimator[0].transform(X) for X in items], steps[1:]
+            scaling = Scaling.of([step for _, step in steps])
             if scaling is not None:
                 for X in items:
                     scaling.refuse(X)

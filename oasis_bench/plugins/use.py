@@ -266,7 +266,7 @@ def _refitted(model: Any, X: Any, y: Any) -> Any:
 
 def _fitted(steps: Any, X: Any) -> tuple[tuple[Any, ...], Any]:
     """Return copies of transformers, each fitted on the rows after the one before, and the last."""
-    copies = tuple(map(clone, steps))
+    copies = tuple(clone(step) for step in steps if step not in (None, "passthrough"))
     for step in copies:
         X = step.fit_transform(X)
     return copies, X

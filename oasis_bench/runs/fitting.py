@@ -16,13 +16,17 @@ import pandas as pd
 from oasis_bench import __version__
 from oasis_bench.data import LabelledRows
 from oasis_bench.execution import executor
-from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
-from oasis_bench.plugins import Registry, add_about
+from oasis_bench.experiment import (
+    Experiment,
+    LearnerSpec,
+    Plan,
+    TrialSpec,
+    refuse_unknown_names,
+)
+from oasis_bench.plugins import BASELINE, Registry, add_about
 from oasis_bench.runs.run import SILENT, Watcher
 from oasis_bench.system import Folder, UsageError, refuse_input, spelled, whole_file
 from oasis_bench.trial import Assignment, TrialResult
-
-BASELINE = "Euclidean"
 
 COMPARED_WITH = {"test": "the other rows of the fold", "training": "the rows outside of the fold"}
 """The gallery of an inner fold, by that of the task."""
@@ -125,6 +129,7 @@ def fit_on_all(
     (label,) = experiment.learners
     with executor(1, None) as place:
         registry = Registry.load(plugin_files)
+        refuse_unknown_names(experiment, registry)
         if output.is_dir():
             raise UsageError(f"{output} is a folder: give a file, such as {output / 'metric.npz'}")
         given = experiment.dataset_options
@@ -169,7 +174,7 @@ def fit_on_all(
                 },
                 tuned={name: value for name, value in tuned.items() if value is not None},
                 is_tuned=is_tuned,
-                n_rows=rows.y.shape[0],
+                n_rows=result.row.n_train,
                 n_in_all=whole.y.shape[0],
                 remarks=rows.remarks,
             )

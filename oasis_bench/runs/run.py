@@ -280,11 +280,13 @@ def _run_trials(
         if not store.statuses():
             raise  # nothing was kept
         files = [word for path in how.plugin_files for word in ("--plugin", str(path))]
+        kept = {Folder.MODELS: "--save-models", Folder.PREDICTIONS: "--predictions"}
+        files += [option for kind, option in kept.items() if kind in how.keep]
         words = ["python", "-m", "oasis_bench", "run", "--resume", str(store.folder), *files]
         raise KeyboardInterrupt(
             f"interrupted after {done} of {len(specs)} trials; they are kept: "
             f"continue with '{shlex.join(words)}', or "
-            f"write their report with 'python -m oasis_bench report {store.folder}'"
+            f"write their report with '{shlex.join([*words[:3], 'report', str(store.folder)])}'"
         ) from None
     has_result = "ok" in store.statuses().values()
     return ended.total() - ended["ok"] - has_result * ended["not applicable"]

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
-
 import oasis_bench
 from oasis_bench.experiment import Experiment, package_hash, read_experiment
 from oasis_bench.plugins import Registry, load_reports
@@ -117,9 +115,12 @@ def _run_suite(
     Exported runs get no report.
     """
     reports, results, failures = load_reports(), results_folder(suite, folder), 0
-    left = {
-        name: one for name, one in corpora.items() if not has_result(results / f"{name}.csv", one)
-    }
+    left = {}
+    for name, one in corpora.items():
+        if has_result(results / f"{name}.csv", one):
+            is_finished(folder / name, one)  # refuses other settings, which a result does not show
+        else:
+            left[name] = one
     watcher.note(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
     for name, one in _in_turn(left, folder, how, watcher):
         ended = go_on_or_leave_out(name, one, folder, how, watcher, lambda run: None)
@@ -163,7 +164,7 @@ def has_result(file: Path, experiment: Experiment) -> bool:
     """
     if not file.is_file():
         return False
-    rows, listed = pd.read_csv(file), file.parent / "equal-code.txt"
+    rows, listed = load_reports().read_summary(file), file.parent / "equal-code.txt"
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
     now, equal = package_hash(), {line.split()[0] for line in lines if line.strip()}
     codes = equal if now in equal else {now}

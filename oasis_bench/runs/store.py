@@ -329,6 +329,11 @@ def read_run(folder: Path) -> StoredRun:
             ) from error
         reason = " ".join(str(error.__cause__ or error).split())
         raise UsageError(f"{path} is not a readable run: {reason}") from error
+    if version == 0:
+        raise UsageError(
+            f"{path} has no run: it was cut short before its first trial, or is of another "
+            "program: choose another folder, or remove it and run again"
+        )
     remedy = (
         "an older oasis-bench wrote it: run it again"
         if version < SCHEMA_VERSION

@@ -1,5 +1,6 @@
 from .arrays import ArrayArchive as ArrayArchive
 from .errors import (
+    LONGEST_REASON as LONGEST_REASON,
     OutputError as OutputError,
     Progress as Progress,
     UsageError as UsageError,

@@ -195,7 +195,7 @@ VALUES = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 """The types of values, in plain words."""
 
 MOST = 10**12
-"""No whole number that a user gives is larger, where no lower bound is said."""
+"""No whole number that a user gives is larger, unless a smaller bound is said."""
 
 
 def read_value(text: str, kind: type) -> Any:

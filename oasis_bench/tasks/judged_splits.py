@@ -6,6 +6,7 @@ in one of several folds, so that no judgement counts twice.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -201,6 +202,15 @@ class PairsSplit(JudgementsSplit):
             return "has several labels an item, and no pairs"
         return Split.refusal(self, rows)
 
+    def for_rows(self, rows: LabelledRows) -> Split:
+        """Return the split to use on these rows, which knows their classes if it draws rows."""
+        split = super().for_rows(rows)
+        if rows.ratings is None and not rows.multi_label:
+            y: Any = rows.y
+            _, sizes = np.unique(y, return_counts=True)
+            split.knows_classes = _are_too_few(sizes, self._least_classes)
+        return split
+
     def judgements(self, rows: LabelledRows) -> Ratings | None:
         """Return the pairs."""
         return rows.ratings
@@ -208,6 +218,10 @@ class PairsSplit(JudgementsSplit):
     @property
     def _n_folds(self) -> int:
         return max(2, round(1 / self.settings.test_share))
+
+    @property
+    def _least_classes(self) -> int:
+        return 4 * self._n_folds
 
     def n_partitions(self, rows: LabelledRows) -> int:
         """Return the number of folds of rows."""
@@ -221,13 +235,8 @@ class PairsSplit(JudgementsSplit):
             if rows.ratings is not None:
                 return draw_fold(rows.ratings, len(every), 1, partition, seed)
             return Partition(every, few_of_each(rows.y, every, self.settings.per_class[1], 0))
-        folds = _folds(
-            rows.y,
-            rows.ratings,
-            n_folds,
-            4 * n_folds,
-            derive_seed(self.settings.seed, "folds of pairs"),
-        )
+        seed_of_all = derive_seed(self.settings.seed, "folds of pairs")
+        folds = _folds(rows.y, rows.ratings, n_folds, self._least_classes, seed_of_all)
         found = _hold_out_rows(rows.ratings, folds == partition)
         if rows.ratings is not None:
             return found
@@ -238,12 +247,13 @@ class PairsSplit(JudgementsSplit):
     ) -> list[Partition]:
         """Divide the training rows in the same way."""
         assert not isinstance(judgements, JudgedTriplets)
-        least = 4 * self._n_folds - 4  # groups that are left of those that `draw` needs
+        least: float = self._least_classes - 4  # groups that are left of those that `draw` needs
+        least = math.inf if self.knows_classes else least
         folds = _folds(y, judgements, n_folds, least, seed)
         return [_hold_out_rows(judgements, folds == fold) for fold in range(n_folds)]
 
 
-def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: int, seed: int) -> Numbers:
+def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: float, seed: int) -> Numbers:
     """Return the fold of each item; -1 of an item in no pair, which always trains.
 
     Of fewer groups than folds, of classes than `least`, each item is drawn for itself.
@@ -255,7 +265,7 @@ def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: int, seed: int) -
         together = pairs.joined(n_items)
         held, least = np.unique(pairs.items), n_folds
     groups, of_group, sizes = np.unique(together[held], return_inverse=True, return_counts=True)
-    if len(groups) < least or 2 * sizes.max() > len(held):
+    if _are_too_few(sizes, least):
         groups, of_group = held, np.arange(len(held))
     order = np.random.default_rng(seed).permutation(len(groups))
     fold_of_group = np.empty(len(groups), dtype=np.intp)
@@ -264,6 +274,11 @@ def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: int, seed: int) -
     folds = np.full(n_items, -1)
     folds[held] = fold_of_group[of_group]
     return folds
+
+
+def _are_too_few(sizes: npt.NDArray[np.int64], least: float) -> bool:
+    """Tell whether rows are drawn each for itself in place of groups of these sizes."""
+    return len(sizes) < least or bool(2 * sizes.max() > sizes.sum())
 
 
 def _hold_out_rows(pairs: Ratings | None, tests: npt.NDArray[np.bool_]) -> Partition:

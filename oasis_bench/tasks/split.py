@@ -49,7 +49,7 @@ class SplitSettings(Protocol):
 
     @property
     def most_items(self) -> int | None:
-        """The largest number of training items, and of test items, of a stratified split."""
+        """The largest number of training and of test items, if stratified or of given folds."""
 
 
 class Partition(NamedTuple):
@@ -111,8 +111,8 @@ class Split(ABC):
         The groups that a class must have if rows have groups, or else the split leaves it out.  If
         0, the split does not keep groups apart, and refuses such rows.
     knows_classes : bool or None, default None
-        Whether the classes of the test items are those of the training items; None if items are
-        divided by judgements.
+        Whether the classes of the test items are those of the training items; None if people's
+        judgements of single queries decide.  `for_rows` may change it.
     """
 
     name: ClassVar[str]
@@ -123,8 +123,8 @@ class Split(ABC):
     unread: ClassVar[tuple[str, ...]] = ()
     all_may_test: ClassVar[bool] = False
     least_groups: ClassVar[int] = 0
-    knows_classes: ClassVar[bool | None] = None
 
+    knows_classes: bool | None = None
     groups: Groups | None = None
 
     USUAL: ClassVar = "seen-classes"

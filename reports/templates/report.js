@@ -67,7 +67,8 @@
 
   // ---- copying ------------------------------------------------------------------------------
 
-  for (const text of document.querySelectorAll("pre")) {
+  // A page that was loaded by plain HTTP has no clipboard.
+  for (const text of navigator.clipboard ? document.querySelectorAll("pre") : []) {
     const button = make("button", { type: "button", className: "copy", textContent: "Copy" });
     const content = text.textContent;
     button.addEventListener("click", async () => {
@@ -107,8 +108,6 @@
       chosen.set(facet, new Set(ticked));
       count.textContent = ticked.length ? `${ticked.length} of ${boxes.length}` : "all";
     }
-    let shown = 0;
-    let all = 0;
     for (const table of tables) {
       const facets = table.headers
         .map((header, column) => [header.dataset.facet, column])
@@ -119,14 +118,15 @@
         left += !row.hidden;
       });
       table.figure.hidden = table.rows.length > 0 && left === 0;
-      shown += left;
-      all += table.rows.length;
     }
     for (const { element, of } of marked) {
       const isTable = element.matches("figure.table");
       const hidden = !of.every(([facet, value]) => passes(facet, value));
       element.hidden = isTable ? element.hidden || hidden : hidden;
     }
+    const rows = tables.flatMap((table) => table.rows);
+    const shown = rows.filter((row) => !row.closest("[hidden]")).length;
+    const all = rows.length;
     status.value = shown < all ? `${shown} of ${all} rows` : "";
   };
 

@@ -436,7 +436,7 @@ def _turned_at_top(scores: Scores2D, others: Scores2D, rounding: float) -> float
 def galleries_of(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Return the galleries that tasks need, the test items first."""
     needed = {task.gallery for task in tasks}
-    return tuple(gallery for gallery in ("test", "training") if gallery in needed)
+    return tuple(gallery for gallery in Task.GALLERIES if gallery in needed)
 
 
 def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:

@@ -102,6 +102,11 @@ class Inbox:
         with suppress(OSError):  # it has died: the server reports it
             socket.send_fds(self._line, [b"f"], [file])
 
+    def go_on(self) -> None:
+        """Let the process go on."""
+        with suppress(OSError):
+            self._line.send(b"g")
+
     def close(self) -> None:
         """Close the line."""
         self._drop_file()
@@ -231,6 +236,7 @@ class Line:
             keep(message, scores)
             if clock is not None:
                 clock.subtract(time.monotonic() - start, len(scores))
+                self.inbox.go_on()
 
     def points(self, gallery: str, n_items: int, n_classes: int) -> PointsTalk:
         """Receive the points of items, one for each, of shape (n_items, n_classes)."""

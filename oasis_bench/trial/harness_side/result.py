@@ -25,7 +25,15 @@ from numpy.lib import format as npy
 from oasis_bench.data import Patches, row_hashes
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import Blend, MetricLearner, complete_model
-from oasis_bench.system import ArrayArchive, Folder, OutputError, encodable, printable
+from oasis_bench.system import (
+    LONGEST_REASON,
+    ArrayArchive,
+    Folder,
+    OutputError,
+    encodable,
+    printable,
+)
+from oasis_bench.tasks import Task
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.items import TrialItems
 from oasis_bench.trial.harness_side.rows import (
@@ -115,12 +123,6 @@ def ended(
     row.reason = reason and printable(reason, "\n\t", LONGEST_REASON)
     row.traceback = traceback and printable(traceback, "\n\t", wall.LONGEST_TEXT)
     return row
-
-
-LONGEST_REASON = 2000
-"""Characters of a reason that are kept."""
-
-GALLERIES = ("test", "training")
 
 
 class Votes(NamedTuple):
@@ -301,4 +303,4 @@ class ScoresFile:
 def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:
     """Return the row numbers of the items, and the order within ties, by their names in a file."""
     rows = {"test_rows": items.test_rows, "training_rows": items.train_rows}
-    return rows | {f"ties_{gallery}": items.ties[gallery] for gallery in GALLERIES}
+    return rows | {f"ties_{gallery}": items.ties[gallery] for gallery in Task.GALLERIES}

@@ -34,7 +34,7 @@ class TrialRow(Struct, kw_only=True):
     split: str  # how the items were divided (see tasks.task.Task)
     transductive: int = 0  # 1 if the learner may use the unlabelled test items
     status: Status
-    reason: str | None = None  # one line, if status is not ok
+    reason: str | None = None  # why status is not ok, or notes of an ok trial
     traceback: str | None = None
     scaling: str | None = None
     params: str | None = None

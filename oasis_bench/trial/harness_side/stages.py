@@ -267,8 +267,9 @@ def fit(trial: Trial, line: Line) -> Talk:
     yield from line.began(wall.WARM_UP)
     line.give(now.items.few)
     yield from line.began(wall.FIT)
+    training = now.items.training
     clock = line.clock()
-    line.give(now.items.training)
+    line.give(training)
     now.came = fitted = yield wall.Fitted
     now.model = line.inbox.take_file()
     clock.subtract(n_bytes=os.fstat(now.model).st_size)
@@ -388,10 +389,12 @@ def _score(trial: Trial, line: Line) -> Talk:
     """Receive the scores of all test items, and the time to compute them."""
     now, findings = trial.fit, trial.findings
     yield from line.began(wall.ANSWER)
-    clock = line.clock()
-    line.give(now.items.test)
+    files = [now.items.test]  # before the clock: the first use of a file makes it
     if "training" in now.galleries:
-        line.give(now.items.gallery)
+        files.append(now.items.gallery)
+    clock = line.clock()
+    for file in files:
+        line.give(file)
     for gallery in now.galleries:
         reader = findings.evaluator.readers[gallery]
         yield from line.scores(reader, clock, findings.kept.add_scores)

@@ -35,7 +35,7 @@ from oasis_bench.trial.harness_side.evaluator import (
     scores_of_votes,
 )
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
-from oasis_bench.trial.harness_side.result import GALLERIES, TrialResult, Votes, what_was_scored
+from oasis_bench.trial.harness_side.result import TrialResult, Votes, what_was_scored
 from oasis_bench.trial.harness_side.rows import AnswerRow, TunedRow
 from oasis_bench.trial.harness_side.stages import Trial
 
@@ -128,7 +128,7 @@ class Predictions:
         with _archive(path) as archive:
             kept = {name: archive.read_array(f"{name}.npy") for name in arrays}
             names = archive.namelist()
-            self.galleries = [one for one in GALLERIES if f"scores_{one}.npy" in names]
+            self.galleries = [one for one in Task.GALLERIES if f"scores_{one}.npy" in names]
         if not all(np.array_equal(kept[name], array) for name, array in arrays.items()):
             raise UsageError(
                 f"{path}: its scores are of other items than this oasis-bench draws: put it back, "

@@ -113,6 +113,7 @@ class InnerFolds:
     def _folds(self) -> Sequence[Partition]:
         known, (_, y, judgements, groups) = self._assignment, self._items
         split = Registry.load(known.plugin_files).splits[known.split](known.split_numbers)
+        split.knows_classes = known.knows_classes
         try:
             return split.for_groups(groups).inner_folds(
                 y, judgements, known.inner_folds, known.seeds.inner_split

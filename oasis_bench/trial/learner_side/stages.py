@@ -29,6 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from oasis_bench.data import FloatArray, Scaling, apply_steps, symmetry_index
 from oasis_bench.plugins import (
+    BASELINE,
     BilinearLearner,
     ExemplarLearner,
     MetricLearner,
@@ -92,12 +93,16 @@ class Channel:
         _, files, _, _ = socket.recv_fds(self._socket, 1, 1)
         return files[0]
 
+    def wait(self) -> None:
+        """Wait until the harness says to go on."""
+        self._socket.recv(1)
+
 
 def warm_up() -> None:
     """Make the slow first calls once, in the fork server, so that no trial has to make them."""
     registry = Registry.load()
     _ = registry.splits[Split.USUAL]  # it imports the folds of scikit-learn
-    learner = registry.algorithms["Euclidean"]()
+    learner = registry.algorithms[BASELINE]()
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
@@ -370,7 +375,8 @@ def _score(learner: MetricLearner, stage: wall.Stage, channel: Channel) -> None:
     """Score the items that the harness sends, on the clock."""
     meter = Meter(stage.server)
     channel.send(wall.PhaseBegan(wall.ANSWER))
-    _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, meter)
+    items = _receive_items(stage, channel)
+    _send_scores(learner, stage.galleries, *items, channel, meter, waits=True)
     cost = meter.cost()
     channel.send(wall.Queried(cost.seconds, cost.cpu_seconds))
 
@@ -412,8 +418,13 @@ def _send_scores(
     training: Any,
     channel: Channel,
     meter: AbstractContextManager[None],
+    waits: bool = False,
 ) -> None:
-    """Send the scores of test items against each gallery; `meter` is entered around the work."""
+    """Send the scores of test items against each gallery; `meter` is entered around the work.
+
+    If it `waits`, the harness evaluates each part before the next one is computed: the two would
+    share the cores.
+    """
     for gallery in galleries:
         others = test if gallery == "test" else training
         with meter:
@@ -427,6 +438,8 @@ def _send_scores(
             if np.isnan(sent).any():
                 learner.checked_scores(sent, method)  # raises
             channel.send_scores(wall.Scores(gallery, n_queries, sent.dtype.name), sent)
+            if waits:
+                channel.wait()
 
 
 def _scorer(

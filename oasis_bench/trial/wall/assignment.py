@@ -96,7 +96,7 @@ class Assignment(Struct, frozen=True):
         def of_learner(purpose: str) -> int:
             return spec.seed_for(purpose, of_learner=True)
 
-        knows_classes = spec.split.knows_classes
+        knows_classes = spec.where.knows_classes
         use = e.use or ("tuned" if e.blend == "on" else "direct")
         seeds = Seeds(
             fit=of_learner("fit"),
