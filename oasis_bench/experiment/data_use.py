@@ -54,8 +54,8 @@ def choose_subsets(
 ) -> dict[str, tuple[int, ...]]:
     """Name the class subsets of an experiment, each with its class numbers in ascending order.
 
-    Unknown subsets or classes, and classes with too few items, are refused; those with too few
-    groups are left out.  A number of classes means the same ones on all `splits` of the
+    Unknown subsets or classes, and classes with too few items, are refused; splits leave those
+    with too few groups out.  A number of classes means the same ones on all `splits` of the
     experiment.  With replicates, a subset has the classes of all sets, one set after the other (see
     `class_set`).
     """
@@ -80,7 +80,8 @@ def choose_subsets(
             subsets[str(item)] = tuple(numbers.tolist())
         elif item == "all":
             names = [rows.class_names[number] for number in split.usable(rows)]
-            subsets[item] = _numbers(item, names, e, rows, needed)
+            _numbers(item, names, e, rows, needed)  # the others are left out, whatever their sizes
+            subsets[item] = tuple(range(len(rows.class_names)))
         elif isinstance(item, tuple):
             subsets[_list_name(item, taken=subsets)] = _numbers(
                 "+".join(item), item, e, rows, needed
