@@ -102,9 +102,11 @@ def geometric_blur(channels: FloatArray, points: npt.NDArray[np.intp], radius: f
         distance = ring * radius / RINGS[-1][0]
         margin, deviation = math.ceil(distance), ALPHA * distance + BETA
         rows, columns = (_gaussian(side, margin, deviation) for side in (height, width))
-        blurred = rows @ channels @ columns.T
         at = points[:, None] + np.rint(distance * _circle(n_places)).astype(int) + margin
-        rings.append(blurred[:, at[..., 1], at[..., 0]].transpose(1, 2, 0))
+        # The picture is blurred along y, and along x only at the places.
+        along_y = (rows @ channels)[:, at[..., 1].ravel()]
+        blurred = np.einsum("cpx,px->pc", along_y, columns[at[..., 0].ravel()])
+        rings.append(blurred.reshape(*at.shape[:2], -1))
     found = np.concatenate(rings, axis=1).reshape(len(points), -1)
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
     lengths[lengths == 0] = 1

@@ -118,6 +118,18 @@ def test_tables_are_read_as_for_the_fit():
     assert p[same].mean() > p[~same].mean() + 0.3
 
 
+def test_other_columns_are_not_learned_from():
+    """Such as the label, by which all pairs of a fold would be known."""
+    X, _, y, _ = DIGITS
+    table = pd.DataFrame(X[:200]).add_prefix("x")
+    how = {"kind": y[:200]}, {}
+    found = []
+    for more in how:
+        steps = make_pipeline(StandardScaler(), LDA(shrinkage=0.1)).fit(table, y[:200]).steps
+        found.append(Model(steps).fit_same(table.assign(**more), y[:200]).same_)
+    assert found[0] == found[1]
+
+
 def test_classes_of_few_rows_stay_together():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(40), 3)

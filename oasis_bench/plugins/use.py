@@ -22,6 +22,7 @@ from oasis_bench.plugins.learner import (
     EmbeddingLearner,
     as_inner_product,
     baseline_rows,
+    by_name,
     form_of,
     learner_of,
     of_distances,
@@ -228,7 +229,7 @@ def calibrated(model: Any, X: Any, y: Any, groups: Any) -> Calibration:
     from sklearn.model_selection import GroupKFold, KFold  # here: they are slow to import
 
     read = ReadTable.taken_from(model)
-    (X,) = as_items(X if read is model else model[0].transform(X))
+    (X,) = as_items(by_name(model, X) if read is model else model[0].transform(X))
     codes = np.unique(class_labels(y, X.shape[0]), return_inverse=True)[1]
     found: list[Any] = []
     try:
