@@ -252,10 +252,8 @@ class _Ranking(HyperParameters, EmbeddingLearner, IncrementalLearner, kw_only=Tr
 
         velocity = self._momentum if self._momentum.size else None
         settings = {name: getattr(self, name) for name in self._of_trainer}
-        trainer, before = (
-            Trainer(self._network(), velocity, self._seen(X), **settings),
-            self.n_steps_,
-        )
+        trainer = Trainer(self._network(), velocity, self._seen(X), **settings)
+        before = self.n_steps_
         for part in slices(n_steps, self.batch_size):
             # The place of a batch decides its random numbers, so that no state is kept.
             rng = np.random.default_rng([self._seed, before + part.start, 0])

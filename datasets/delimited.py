@@ -288,7 +288,7 @@ def layout_of(path: Path, header: str | None = None, otherwise: str = "cp1252") 
     others = [sign for sign in SEPARATORS if sign != "," and divided[sign][0]]
     if separator == "," and others and not re.search(r"(?<!\d),|,(?!\d)", lines):
         separator = max(others, key=divided.__getitem__)  # all commas are within numbers
-    if header is None and not _divides(_n_fields(lines, separator))[0]:
+    if header is None and not divided[separator][0]:
         _refuse_title(lines)
     return Layout(path, encoding, separator, first, header != "none")
 

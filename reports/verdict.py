@@ -198,8 +198,7 @@ def _is_classifier(view: RunView, learner: str) -> bool:
 
 def _without_comparison(view: RunView, task: str, it: Comparison) -> str:
     """Say who has the highest mean of the most partitions, and why no other is compared with it."""
-    n_values = it.scores.count()
-    highest = str(pd.Series(it.means)[n_values == n_values.max()].idxmax())
+    highest = max(it.complete, key=it.means.__getitem__)
     mean = f"{it.means[highest]:.3f}"
     if it.sizes is not None and not math.isnan((interval := it.interval(highest)).low):
         mean += sentence("interval", it=interval)
@@ -252,11 +251,9 @@ def _leads(view: RunView, it: Comparison) -> Iterator[str]:
         yield sentence("brackets")
     if _is_classifier(view, best):
         yield f"{view.marked(best)} is a classifier and learns no metric."
-        specs, n_values = view.experiment.learners, it.scores.count()
+        specs = view.experiment.learners
         others = {
-            name: it.means[name]
-            for name in n_values.index[n_values == n_values.max()]
-            if specs[name].algorithm not in BASELINES
+            name: it.means[name] for name in it.complete if specs[name].algorithm not in BASELINES
         }
         if others:
             second = max(others, key=others.__getitem__)

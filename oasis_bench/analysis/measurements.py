@@ -421,10 +421,9 @@ class RunAnalysis:
             return None
         pairs: list[Any] = [own.idxmax(), *others.index]
         scores = scores[pairs].set_axis([f"{use} {learner}" for use, learner in pairs], axis=1)
-        least, rho = LEAST_SETS if self.experiment.replicates else 2, self.rho
-        best, margin = str(scores.columns[0]), self.experiment.margin
-        rho_here = rho[subset, self.split_of(task)]
-        found = compare_to_best(scores, rho_here, best, least, margin=margin)
+        best, rho = str(scores.columns[0]), self.rho[subset, self.split_of(task)]
+        least = LEAST_SETS if self.experiment.replicates else 2
+        found = compare_to_best(scores, rho, best, least, margin=self.experiment.margin)
         return replace(found, subset=subset, name=name)
 
     @cached_property

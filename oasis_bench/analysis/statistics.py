@@ -155,6 +155,12 @@ class Comparison:
     subset: str = ""
     name: str = ""
 
+    @property
+    def complete(self) -> list[str]:
+        """The learners with the most partitions."""
+        counts = self.scores.count()
+        return [str(name) for name in counts.index[counts == counts.max()]]
+
     def interval(self, learner: str, rho: float = 0.0) -> PairedInterval:
         """Return the interval of the mean of a learner over all judgements, or over partitions."""
         own = self.scores[learner].dropna()

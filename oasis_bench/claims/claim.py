@@ -575,10 +575,12 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
     for claim in claims:
         own = effects[effects["id"] == claim.id]
         own = own[own["effect"].isin([it.words for it in claim.effects])]
-        measured = {*zip(own["experiment"], own["effect"], strict=True)}
+        measured, unmeasured = (
+            {*zip(some["experiment"], some["effect"], strict=True)}
+            for some in (own, lost[lost["id"] == claim.id])
+        )
         p = own["p_value"].astype(float)
         needed = {(name, effect.words) for name in claim.experiments for effect in claim.effects}
-        lacks = lost["id"].eq(claim.id) & lost["effect"].isin([it.words for it in claim.effects])
         against = 1 - p <= LEVEL / max(1, len(own))
         every = bool((p <= LEVEL).all())
         shown = p <= LEVEL if every else pd.Series(holm(p) <= LEVEL, own.index)
@@ -586,7 +588,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         telling = shown & (own["effect"].isin(different) | (not different))
         if against.any():
             verdict = "contradicted"
-        elif not claim.effects or needed - measured or lacks.any():
+        elif not claim.effects or needed - (measured - unmeasured):
             verdict = "not tested"
         else:
             verdict = (

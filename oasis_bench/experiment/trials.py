@@ -37,7 +37,7 @@ from oasis_bench.experiment.setting import OFF, Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
 from oasis_bench.system import Progress, UsageError, derive_seed, printable, spelled, unknown_name
-from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task
+from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task, possible_folds
 
 NOT_IN_IDENTITY = (
     *("margin", "traces", "examples", "queries", "budget", "memory"),
@@ -75,7 +75,7 @@ class Where:
     """The place of a trial in its experiment: the items on which all learners are compared.
 
     It is a class subset with its class numbers, and a partition, from 0.  With judgements,
-    `n_train` and `n_test` are upper limits.  For `rho` see `tasks.Split`.
+    `n_train` and `n_test` are upper limits.  For `rho` and `knows_classes` see `tasks.Split`.
     """
 
     split: str
@@ -378,8 +378,7 @@ class Plan:
                 n_train = len(split.draw_within(e.label_budget, rows, classes, partition, 0).train)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if isinstance(split, SameClassesSplit):
-                of_class = e.label_budget or n_train
-                n_folds = e.inner_folds if of_class > e.inner_folds else max(2, of_class // 2)
+                n_folds = possible_folds(e.inner_folds, e.label_budget or n_train)
                 _refuse_large_k(chooses_by, subset, n_train // n_folds - 1)
             of_place = {
                 "subset": subset,
@@ -392,13 +391,21 @@ class Plan:
                 "replicates": e.replicates is not None,
             }
             shows = name == next(iter(self.splits)) and partition == 0 and e.examples > 0
+            where = Where(
+                name,
+                subset,
+                classes,
+                partition,
+                n_train=n_train,
+                n_test=n_test,
+                rho=rho,
+                knows_classes=split.knows_classes,
+            )
             for label, learner in learners.items():
                 yield TrialSpec(
                     experiment=e,
                     learner=label,
-                    where=Where(
-                        name, subset, classes, partition, n_train, n_test, rho, split.knows_classes
-                    ),
+                    where=where,
                     candidates=learner.candidates,
                     tasks=tasks,
                     chooses_by=chooses_by,

@@ -274,7 +274,7 @@ def fit(
     """
     specs, files = learners_of([learner], {}, [Path(path) for path in plugin_files])
     settings, options = _settings_and_options(others, dataset_options)
-    for name in settings.keys() - {*FIT_SETTINGS, "tasks", "split"}:
+    for name in sorted(settings.keys() - {*FIT_SETTINGS, "tasks", "split"}):
         raise UsageError(f"{name} has no effect on a fit on all rows: leave it out")
     with TemporaryDirectory() as folder, closing(ProgressDisplay(live=True)) as display:
         if not isinstance(dataset, str | Path):

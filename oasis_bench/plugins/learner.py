@@ -289,7 +289,7 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
     Columns of a DataFrame are selected by the names of the columns that it was fitted on.  Other
     columns are ignored.
     """
-    items = [by_name(estimator, X) for X in items]
+    items = [_by_name(estimator, X) for X in items]
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
             *steps, (_, last) = estimator.steps
@@ -320,13 +320,16 @@ def baseline_rows(estimator: Any, items: list[Any], prepared: list[Any]) -> list
     blend = getattr(estimator, "blend_", None)
     if blend is None or blend.steps is None:
         return prepared
-    rows = [by_name(estimator, X) for X in items]
-    if isinstance(estimator[0], ReadTable):
-        rows = [estimator[0].transform(X) for X in rows]
-    return [apply_steps(blend.steps, X) for X in rows]
+    return [apply_steps(blend.steps, read_rows(estimator, X)) for X in items]
 
 
-def by_name(estimator: Any, X: Any) -> Any:
+def read_rows(model: Pipeline, X: Any) -> Any:
+    """Return items as the input of the first step of a model after that which reads tables."""
+    X = _by_name(model, X)
+    return model[0].transform(X) if isinstance(model[0], ReadTable) else X
+
+
+def _by_name(estimator: Any, X: Any) -> Any:
     """Return a table with the columns, by name, that an estimator was fitted on; or other items."""
     X, names = table_of(X), getattr(estimator, "feature_names_in_", None)
     first = estimator[0] if isinstance(estimator, Pipeline) else None

@@ -22,10 +22,10 @@ from oasis_bench.plugins.learner import (
     EmbeddingLearner,
     as_inner_product,
     baseline_rows,
-    by_name,
     form_of,
     learner_of,
     of_distances,
+    read_rows,
 )
 from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.plugins.posterior import Posterior, without_votes
@@ -229,7 +229,7 @@ def calibrated(model: Any, X: Any, y: Any, groups: Any) -> Calibration:
     from sklearn.model_selection import GroupKFold, KFold  # here: they are slow to import
 
     read = ReadTable.taken_from(model)
-    (X,) = as_items(by_name(model, X) if read is model else model[0].transform(X))
+    (X,) = as_items(read_rows(model, X))
     codes = np.unique(class_labels(y, X.shape[0]), return_inverse=True)[1]
     found: list[Any] = []
     try:

@@ -29,6 +29,7 @@ from .split import (
     SeenClassesSplit as SeenClassesSplit,
     Split as Split,
     draw_partition as draw_partition,
+    possible_folds as possible_folds,
 )
 from .task import (
     Evaluation as Evaluation,

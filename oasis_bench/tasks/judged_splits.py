@@ -6,7 +6,6 @@ in one of several folds, so that no judgement counts twice.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -208,7 +207,7 @@ class PairsSplit(JudgementsSplit):
         if rows.ratings is None and not rows.multi_label:
             y: Any = rows.y
             _, sizes = np.unique(y, return_counts=True)
-            split.knows_classes = _are_too_few(sizes, self._least_classes)
+            split.knows_classes = _are_too_few(sizes, 4 * self._n_folds)
         return split
 
     def judgements(self, rows: LabelledRows) -> Ratings | None:
@@ -218,10 +217,6 @@ class PairsSplit(JudgementsSplit):
     @property
     def _n_folds(self) -> int:
         return max(2, round(1 / self.settings.test_share))
-
-    @property
-    def _least_classes(self) -> int:
-        return 4 * self._n_folds
 
     def n_partitions(self, rows: LabelledRows) -> int:
         """Return the number of folds of rows."""
@@ -236,7 +231,7 @@ class PairsSplit(JudgementsSplit):
                 return draw_fold(rows.ratings, len(every), 1, partition, seed)
             return Partition(every, few_of_each(rows.y, every, self.settings.per_class[1], 0))
         seed_of_all = derive_seed(self.settings.seed, "folds of pairs")
-        folds = _folds(rows.y, rows.ratings, n_folds, self._least_classes, seed_of_all)
+        folds = self._folds(rows.y, rows.ratings, n_folds, seed_of_all)
         found = _hold_out_rows(rows.ratings, folds == partition)
         if rows.ratings is not None:
             return found
@@ -247,36 +242,32 @@ class PairsSplit(JudgementsSplit):
     ) -> list[Partition]:
         """Divide the training rows in the same way."""
         assert not isinstance(judgements, JudgedTriplets)
-        least: float = self._least_classes - 4  # groups that are left of those that `draw` needs
-        least = math.inf if self.knows_classes else least
-        folds = _folds(y, judgements, n_folds, least, seed)
+        folds = self._folds(y, judgements, n_folds, seed)
         return [_hold_out_rows(judgements, folds == fold) for fold in range(n_folds)]
 
+    def _folds(self, y: Any, pairs: Ratings | None, n_folds: int, seed: int) -> Numbers:
+        """Return the fold of each item; -1 of an item in no pair, which always trains.
 
-def _folds(y: Any, pairs: Ratings | None, n_folds: int, least: float, seed: int) -> Numbers:
-    """Return the fold of each item; -1 of an item in no pair, which always trains.
-
-    Of fewer groups than folds, of classes than `least`, each item is drawn for itself.
-    """
-    n_items = y.shape[0]
-    held: Numbers = np.arange(n_items)
-    together: Any = y
-    if pairs is not None:
-        together = pairs.joined(n_items)
-        held, least = np.unique(pairs.items), n_folds
-    groups, of_group, sizes = np.unique(together[held], return_inverse=True, return_counts=True)
-    if _are_too_few(sizes, least):
-        groups, of_group = held, np.arange(len(held))
-    order = np.random.default_rng(seed).permutation(len(groups))
-    fold_of_group = np.empty(len(groups), dtype=np.intp)
-    for fold, part in enumerate(np.array_split(order, n_folds)):
-        fold_of_group[part] = fold
-    folds = np.full(n_items, -1)
-    folds[held] = fold_of_group[of_group]
-    return folds
+        Where classes are known, and of fewer groups than folds, each item is drawn for itself.
+        """
+        n_items = y.shape[0]
+        held: Numbers = np.arange(n_items)
+        together: Any = y
+        if pairs is not None:
+            together, held = pairs.joined(n_items), np.unique(pairs.items)
+        groups, of_group, sizes = np.unique(together[held], return_inverse=True, return_counts=True)
+        if self.knows_classes if pairs is None else _are_too_few(sizes, n_folds):
+            groups, of_group = held, np.arange(len(held))
+        order = np.random.default_rng(seed).permutation(len(groups))
+        fold_of_group = np.empty(len(groups), dtype=np.intp)
+        for fold, part in enumerate(np.array_split(order, n_folds)):
+            fold_of_group[part] = fold
+        folds = np.full(n_items, -1)
+        folds[held] = fold_of_group[of_group]
+        return folds
 
 
-def _are_too_few(sizes: npt.NDArray[np.int64], least: float) -> bool:
+def _are_too_few(sizes: npt.NDArray[np.int64], least: int) -> bool:
     """Tell whether rows are drawn each for itself in place of groups of these sizes."""
     return len(sizes) < least or bool(2 * sizes.max() > sizes.sum())
 

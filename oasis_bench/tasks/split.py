@@ -278,6 +278,11 @@ MOST_VALIDATED = 3000
 """The largest number of validation items of an inner fold: ranking n items takes time n^2."""
 
 
+def possible_folds(n_folds: int, largest: int) -> int:
+    """Return so few folds that each has two items of a class of so many: one ranks nothing."""
+    return n_folds if largest > n_folds else max(2, largest // 2)
+
+
 class SameClassesSplit(Split):
     """What splits have in common whose training and test items are of the same classes."""
 
@@ -321,8 +326,7 @@ class SameClassesSplit(Split):
             largest = int(np.unique(y, return_counts=True)[1].max())
             if largest < 2:
                 raise NotSplittableError("no class has 2 training items to divide into inner folds")
-            if largest <= n_folds:  # each fold would have one item of a class, and nothing to rank
-                n_folds = max(2, largest // 2)
+            n_folds = possible_folds(n_folds, largest)
             folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
