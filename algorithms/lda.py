@@ -20,6 +20,9 @@ from oasis_bench.data import FloatArray
 LEAST_SHRINKAGE = 1e-4
 """In place of that of Ledoit & Wolf where it is 0, as of two rows a class, and S_w is singular."""
 
+SHRINKAGE_OF_ROUNDING = 1e-12
+"""Ledoit & Wolf's shrinkage of a class of two rows is 0, but for rounding."""
+
 START_SEED = 0
 """Draws the vector that the search for eigenvectors starts from."""
 
@@ -38,10 +41,11 @@ class LDA(LabelLearner):
     be a discriminant; it changes no distance between training rows.  (The solver 'svd' cannot
     shrink, and for d >= n finds only such directions; 'lsqr' has no transform.)
 
-    With fewer rows than features, Lanczos iterations find the same discriminants from products with
-    the rows.
+    With fewer than d + n_classes rows, Lanczos iterations find the same discriminants from products
+    with the rows.
 
-    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers.  If n < d: time n^2 d, memory 8 n d + n^2.
+    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers.  With so few rows: time n^2 d, memory
+    8 n d + n^2.
 
     Parameters
     ----------
@@ -87,24 +91,27 @@ class LDA(LabelLearner):
     shrinkage: Annotated[Literal["auto"] | float, Interval(Real, 0, 1, closed="right")] = "auto"
 
     def _fit(self, X: Any, y: Any) -> None:
-        n_kept = self.n_components or min(len(np.unique(y)) - 1, X.shape[1])
+        (n_rows, n_features), n_classes = X.shape, len(np.unique(y))
+        n_kept = self.n_components or min(n_classes - 1, n_features)
+        by_rows = self._uses_products_with_rows(n_rows, n_features, n_classes)
+        discriminants = leading_discriminants if by_rows else all_discriminants
         X = X.astype(np.float64)
-        if len(X) < X.shape[1] and self.shrinkage != 1:  # at 1 all directions are as good
-            with suppress(np.linalg.LinAlgError):  # S_w is singular
-                self.components_ = leading_discriminants(X, y, n_kept, self.shrinkage)
-                return
         for shrinkage in (self.shrinkage, *[LEAST_SHRINKAGE] * (self.shrinkage == "auto")):
-            with suppress(np.linalg.LinAlgError):
-                solver = LinearDiscriminantAnalysis(
-                    solver="eigen", n_components=self.n_components, shrinkage=shrinkage
-                ).fit(X, y)
-                break
-        else:
-            raise ValueError(
-                f"the covariance within classes is singular with shrinkage={self.shrinkage}: "
-                "give a larger one, below 1"
-            )
-        self.components_ = solver.scalings_.T[:n_kept].copy()
+            with suppress(np.linalg.LinAlgError):  # S_w is singular
+                self.components_ = discriminants(X, y, n_kept, shrinkage)
+                return
+        raise ValueError(
+            f"the covariance within classes is singular with shrinkage={self.shrinkage}: "
+            "give a larger one, below 1"
+        )
+
+    def _uses_products_with_rows(self, n: int, d: int, c: int) -> bool:
+        """Return whether S_w of n rows in c classes is singular before it is shrunk.
+
+        Lanczos iterations find fewer than d discriminants.  With a shrinkage of 1 all directions
+        are as good, so they would not converge.
+        """
+        return n - c < d and (self.n_components or c - 1) < d and self.shrinkage != 1
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -117,8 +124,18 @@ class LDA(LabelLearner):
             )
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
-        in_their_span = n < d and self.shrinkage != 1
-        return 8 * n * d + n**2 if in_their_span else 3 * n * d + 8 * d**2
+        by_rows = self._uses_products_with_rows(n, d, c)
+        return 8 * n * d + n**2 if by_rows else 3 * n * d + 8 * d**2
+
+
+def all_discriminants(
+    X: FloatArray, y: Any, n_components: int, shrinkage: Literal["auto"] | float
+) -> FloatArray:
+    """Return what `leading_discriminants` returns, from scikit-learn's dense matrices."""
+    solver = LinearDiscriminantAnalysis(
+        solver="eigen", n_components=n_components, shrinkage=shrinkage
+    )
+    return np.asarray(solver.fit(X, y).scalings_.T[:n_components]).copy()
 
 
 Shrunk: TypeAlias = tuple[FloatArray, FloatArray]
@@ -130,10 +147,12 @@ def shrunk_covariance(rows: FloatArray, shrinkage: Literal["auto"] | float) -> S
 
     With 'auto' s is that of `ledoit_wolf`, and rows are scaled to unit variance for the shrinkage.
     """
-    centred = rows - rows.mean(axis=0)
+    mean = rows.mean(axis=0)
+    centred = rows - mean
     variances = np.square(centred).mean(axis=0)
     if shrinkage == "auto":
-        squared_scale = np.where(variances > 0, variances, 1.0)
+        rounding = len(rows) * np.finfo(np.float64).eps * np.abs(mean)  # of a constant column
+        squared_scale = np.where(variances > rounding**2, variances, 1.0)
         s = ledoit_wolf(centred / np.sqrt(squared_scale))
         ridge = s * (variances / squared_scale).mean() * squared_scale
     else:
@@ -153,7 +172,7 @@ def ledoit_wolf(centred: FloatArray) -> float:
     squares = np.square(centred @ centred.T).sum() / n**2
     spread = (squares - trace**2 / d) / d
     error = min((np.square(lengths).sum() / n - squares) / (n * d), spread)
-    return float(error / spread) if error > 0 else 0.0
+    return float(error / spread) if error > SHRINKAGE_OF_ROUNDING * spread else 0.0
 
 
 def leading_discriminants(

@@ -62,11 +62,15 @@ def test_lda_gives_the_distances_of_scikit_learns_transform(iris, n_components, 
 
 @pytest.mark.parametrize("n_components", [2, None])
 @pytest.mark.parametrize("shrinkage", ["auto", 0.3, 0.95])
-def test_lda_of_fewer_rows_than_features_gives_scikit_learns_discriminants(shrinkage, n_components):
+@pytest.mark.parametrize("n_features", [60, 56])
+def test_lda_of_few_rows_gives_scikit_learns_discriminants(shrinkage, n_components, n_features):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), (30, 10, 17, 1))
-    X = rng.normal(size=(58, 60)) * np.linspace(3, 0.1, 60) + rng.normal(size=(4, 60))[y]
+    X = rng.normal(size=(58, n_features)) * np.linspace(3, 0.1, n_features)
+    X += rng.normal(size=(4, n_features))[y]
     X[:, 5] = 2.0
+    X[:, 6] = np.array([0.1, 0.3, 0.7, 1.1])[y]  # their means over a class are rounded
+    assert (X[y == 0, 6].mean() != 0.1) or (X[y == 2, 6].mean() != 0.7)
     options = {"n_components": n_components, "shrinkage": shrinkage}
     theirs = LinearDiscriminantAnalysis(solver="eigen", **options).fit(X, y)
     ours = LDA(**options).fit(X, y).components_
@@ -94,13 +98,11 @@ def test_lda_worked_by_hand():
 
 @pytest.mark.parametrize("n_features", [7, 14])
 def test_two_rows_a_class_have_an_automatic_shrinkage_that_is_not_0(n_features):
-    """Ledoit and Wolf's is 0 there, or nearly, and directions have no variance within classes."""
+    """Ledoit and Wolf's is 0 there, but for rounding; then S_w is singular, or nearly."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
         X, y = rng.normal(size=(10, n_features)), np.repeat(np.arange(5), 2)
         found = LDA().fit(X, y).components_
         assert found.shape == (4, n_features)
-        if seed in (2, 3, 5):  # rounding leaves the covariance singular
-            expected = LDA(shrinkage=1e-4).fit(X, y)
-            theirs = -expected.similarity(X, X)
-            np.testing.assert_allclose(cdist(X @ found.T, X @ found.T), theirs, atol=1e-6)
+        expected = -LDA(shrinkage=1e-4).fit(X, y).similarity(X, X)
+        np.testing.assert_allclose(cdist(X @ found.T, X @ found.T), expected, atol=1e-6)
