@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -216,18 +216,18 @@ def rule_gains(options: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
     values, rng = options.to_numpy(), np.random.default_rng(0)
     domains = np.array(domains_of(options.index))
     is_other = domains[:, None] != domains
+    constant, every = (is_other @ values).argmax(axis=1), np.arange(len(values))
+    numbers = groups.loc[options.index].apply(lambda own: pd.factorize(own)[0])  # fast to compare
 
-    def gains(of: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def gains(of: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         is_alike = is_other & (of[:, None] == of)
-        constant = (is_other @ values).argmax(axis=1)
         is_enough = is_alike.sum(axis=1) >= Leaderboard.LEAST_CORPORA
         chosen = np.where(is_enough, (is_alike @ values).argmax(axis=1), constant)
-        every = np.arange(len(values))
         return np.asarray(values[every, chosen] - values[every, constant])
 
-    table = groups.loc[options.index].apply(lambda own: gains(own.to_numpy()))
+    table = numbers.apply(lambda own: gains(own.to_numpy()))
     p_values = {}
-    for facet, own in groups.loc[options.index].items():
+    for facet, own in numbers.items():
         shuffled = [gains(rng.permutation(own.to_numpy())).mean() for _ in range(SHUFFLES)]
         as_good = np.count_nonzero(np.array(shuffled) >= table[facet].mean())
         p_values[facet] = (1 + as_good) / (1 + SHUFFLES)
