@@ -107,6 +107,24 @@ def test_csr_steps_are_the_twins_whether_differences_are_spread_out_or_not(n_fea
     np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_features", [400, 4000])
+def test_a_step_touches_only_the_entries_of_w_that_the_paper_counts(n_features, monkeypatch):
+    """At most nnz(q) (nnz(p) + nnz(n)).  The others are NaN: one that is read would spread."""
+    monkeypatch.setattr(oasis, "dual_pays", lambda X, n_triplets: False)
+    rng = np.random.default_rng(5)
+    X = np.zeros((3, n_features))
+    for row in X:
+        row[rng.choice(n_features, 9, replace=False)] = rng.normal(size=9)
+    X = normalize(X)
+    counted = np.outer(X[0] != 0, (X[1] != 0) | (X[2] != 0))
+    assert 9 * 10 < counted.sum() <= 9 * (9 + 9)
+    W = np.where(counted, np.eye(n_features), np.nan)
+    assert OASIS()._step(as_csr(X), np.array([[0, 1, 2]]), W) == 1
+    expected = np.eye(n_features)
+    oasis_twins.step(X, np.array([[0, 1, 2]]), 0.1, expected)
+    np.testing.assert_allclose(W, np.where(counted, expected, np.nan), rtol=0, atol=1e-12)
+
+
 def test_several_labels_are_sampled_as_the_parameters_say(rows):
     X, _ = rows
     R = sparse.csr_array((np.random.default_rng(2).random((len(X), 6)) < 0.3) * 1.0)

@@ -132,7 +132,7 @@ def last_over_first(effect: Effect) -> Effect:
     """
 
     def measured(runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
-        found = [one for one in effect.measured(runs) if len(one.values)]
+        found = [*effect.measured(runs)]
         if len(found) > 1:
             first, last = found[0], found[-1]
             values = (last.values - first.values).dropna()
@@ -383,10 +383,10 @@ def _by_learner(rows: pd.DataFrame, column: str = "value") -> pd.DataFrame:
 
 
 def _less(pairs: pd.DataFrame, first: str, second: str) -> pd.Series[float]:
-    """Return first minus second where both exist."""
-    if first not in pairs or second not in pairs:
+    """Return first minus second; nothing where one lacks a partition that another learner has."""
+    if first not in pairs or second not in pairs or pairs[[first, second]].isna().any(axis=None):
         return pd.Series(dtype=np.float64)
-    return (pairs[first] - pairs[second]).dropna().astype(np.float64)
+    return (pairs[first] - pairs[second]).astype(np.float64)
 
 
 def _quoted(label: str) -> str:
@@ -554,7 +554,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
 
     A claim is *supported* where every effect is significant at level .05: a conjunction needs no
     correction.  It is *contradicted* where an effect lies beyond its bounds, at .05 over the number
-    of its effects; *not tested* where an effect has no value in a run or class subset; *partly
+    of its effects; else *not tested* where an effect has no value in a run or class subset; *partly
     supported* where at least one is significant after Holm's correction within the claim; else
     *inconclusive*.  Where a claim says that there is a difference, an effect whose bounds allow
     none does not support it partly.
@@ -581,7 +581,7 @@ def decide(claims: Sequence[Claim], effects: pd.DataFrame) -> tuple[pd.DataFrame
         )
         p = own["p_value"].astype(float)
         needed = {(name, effect.words) for name in claim.experiments for effect in claim.effects}
-        against = 1 - p <= LEVEL / max(1, len(own))
+        against = 1 - p <= LEVEL / max(1, len(own), len(needed))
         every = bool((p <= LEVEL).all())
         shown = p <= LEVEL if every else pd.Series(holm(p) <= LEVEL, own.index)
         different = [it.words for it in claim.effects if not it.above < 0 < it.below]
