@@ -151,7 +151,7 @@ class LocalDistances(HyperParameters, ExemplarLearner):
         X, y = self._check_training(X, y)
         check_classification_targets(y)
         seed = self._new_seed()
-        for name in ("C_", "gap_", "primal_", "duals_", "n_passes_", "zero_share_"):
+        for name in ("C_", "gap_", "primal_", "duals_", "n_passes_", "zero_share_", "n_triplets_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self.max_passes == 0:
             self.exemplars_ = X

@@ -137,7 +137,8 @@ class MiniBatchOASIS(OASIS):
     A batch needs only one pass over W.  Each thread updates its own rows of W, so the result does
     not depend on the number of threads.  With float32 rows each p - n is rounded to 16 bits, by at
     most 1 / 65534 of its largest entry.  Dense rows with 256 features or more, of which at least
-    half are not 0, are not rounded; their passes are matrix products in one thread.
+    half are not 0, are not rounded; their passes are matrix products in one thread, and a batch of
+    b triplets takes about 5 b d numbers of memory.
 
     A batch must be small compared with the number of rows.  Otherwise its steps, which do not see
     each other, overshoot.  The last batch ends with the call.  So two calls of `partial_fit` give

@@ -400,10 +400,10 @@ def append_csr(folder: Path, name: str, rows: sparse.csr_array, index: npt.DType
     """
     paths = [folder / f"{name}_{part}" for part in CSR]
     data = rows.data.astype(np.float32)
-    starts = rows.indptr
+    starts = rows.indptr.astype(index)
     if paths[0].exists():
         starts = paths[0].stat().st_size // data.itemsize + starts[1:]
-    arrays = data, rows.indices.astype(index), starts.astype(index)
+    arrays = data, rows.indices.astype(index), starts
     for path, array in zip(paths, arrays, strict=True):
         with path.open("ab") as file:
             array.tofile(file)

@@ -31,7 +31,8 @@ from scipy.stats import t as t_distribution
 from oasis_bench.algorithms import MMC, RCA, Covariance
 from oasis_bench.data import apply_steps
 from oasis_bench.experiment import Experiment, LearnerSpec, Plan, TrialSpec
-from oasis_bench.plugins import Blend, MetricLearner
+from oasis_bench.plugins import Blend, MetricLearner, Model
+from oasis_bench.scorers import similarity_of
 from oasis_bench.tasks import evaluate_ranking
 from oasis_bench.trial import Assignment, FitData, draw_items, wall
 from oasis_bench.trial.learner_side.inner_folds import InnerFolds, make_learner
@@ -245,10 +246,13 @@ def cell(spec: TrialSpec, plan: Plan) -> tuple[dict[str, Any], list[list[float]]
 
 def by_weight(learner: MetricLearner, X: Any, queries: Any, y: Any) -> list[float]:
     """Return mAP among `queries` of the blend of each weight."""
-    blends = [Blend.of(learner, X, weight) for weight in Blend.WEIGHTS]
-    scores = [partial(blend.similarity, learner) for blend in blends]
-    found = [evaluate_ranking(score, queries, y, seed=0, k_max=1) for score in scores]
-    return [one.mean_average_precision for one in found]
+    found = []
+    for weight in Blend.WEIGHTS:
+        model = Model([("learner", learner)])
+        model.blend_ = Blend.of(learner, X, weight)
+        score = partial(similarity_of, model)
+        found.append(evaluate_ranking(score, queries, y, seed=0, k_max=1).mean_average_precision)
+    return found
 
 
 Values = npt.NDArray[np.float64]

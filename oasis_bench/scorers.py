@@ -14,14 +14,7 @@ from typing import Any
 import numpy as np
 
 from oasis_bench.data import FloatArray, class_labels
-from oasis_bench.plugins import (
-    TIES_SEED,
-    Blend,
-    baseline_rows,
-    learner_of,
-    ranked_labels,
-    ranking_of,
-)
+from oasis_bench.plugins import TIES_SEED, ranked_labels, ranking_of
 from oasis_bench.system import UsageError, check_value
 from oasis_bench.tasks import Retrieval, Truth, top_k, vote
 
@@ -50,13 +43,8 @@ def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
     UsageError
         If the last step is not a learner, a column is missing, or a similarity is not finite.
     """
-    given = [queries, gallery]
-    learner, items = learner_of(estimator, given)
-    blend: Blend | None = getattr(estimator, "blend_", None)
-    if blend is None:
-        return learner.similarity(*items)
-    of_baseline = baseline_rows(estimator, given, items)
-    return blend.similarity(learner, *items, *of_baseline)
+    similarity, (items, asked) = ranking_of(estimator, [gallery, queries])
+    return similarity(asked, items)
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,8 @@ def test_a_saved_model_is_evaluated_by_its_blend(done, tmp_path):
         assert run_experiment(again, output, How(keep=("predictions",))) == 0
         with np.load(next((output / "predictions").iterdir())) as kept:
             test = kept["test_rows"]
-        scores = blend.similarity(model, X[test], X[test])
+        learned = as_inner_product(type(model), model.similarity(X[test], X[test]))
+        scores = blend.mix(baseline_scores(X[test], X[test]), learned)
         values = read_run(output).measures.set_index("measure").loc["mAP"]
         assert values["value"] == pytest.approx(average_precision(scores, y[test]))
         own = average_precision(similarity_of(model)(X[test], X[test]), y[test])

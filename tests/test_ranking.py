@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from oasis_bench.algorithms import LDA, LMNN, OASIS, ClassifierPosterior, Euclidean
-from oasis_bench.system import side_by_side, work as work_module
+from oasis_bench.system import UsageError, side_by_side, work as work_module
 from oasis_bench.tasks import evaluate_ranking, ranking, score_sparse, tie_order, top_k
 from oasis_bench.tasks.ranking import places, relevant_ranks
 
@@ -201,6 +201,16 @@ def test_equal_rows_in_the_order_of_their_classes_are_ranked_at_random(learner, 
     values = np.array([one.mean_average_precision for one in found])
     assert values.mean() == pytest.approx(found[0].chance_level, abs=4 * values.std() / 10)
     assert np.mean(nearest) < 0.2  # chance: 2 of 66
+
+
+def test_no_queries_and_a_k_out_of_bounds_are_refused():
+    X, y = load_digits(return_X_y=True)
+    learner = LDA().fit(X, y)
+    with pytest.raises(UsageError, match="there are no queries: give at least one"):
+        top_k(learner.similarity, X[:0], X, 5, seed=0)
+    for k_max in (0, 51):
+        with pytest.raises(UsageError, match=f"k_max = {k_max}: give a number from 1 to 50"):
+            evaluate_ranking(learner.similarity, X, y, 0, k_max)
 
 
 def test_a_ranking_holds_a_block_of_scores_and_not_those_of_all_pairs(monkeypatch):

@@ -372,6 +372,8 @@ def test_python_does_the_same_in_three_lines(metric, folder, tmp_path):
         oasis_bench.fit((X, Y), "LMNN", label_budget=5)
     with pytest.raises(UsageError, match="split='unseen-classes': it takes the place of pairs"):
         oasis_bench.fit((X, Y), "LMNN", split="unseen-classes")
+    with pytest.raises(UsageError, match=r"label = 'kind' of .X, y.: y has the labels"):
+        oasis_bench.fit((X.assign(kind=KINDS), Y), "LMNN", label="kind")
 
 
 def test_a_model_of_weighted_counts_takes_a_frame(tmp_path):
@@ -383,6 +385,16 @@ def test_a_model_of_weighted_counts_takes_a_frame(tmp_path):
     assert rows.shape == (3, 2)
     with pytest.raises(UsageError, match="tfidf weights counts, but some values are negative"):
         oasis_bench.neighbours(model, -counts.drop(columns="kind"), counts[:3], k=2)
+
+
+def test_training_rows_of_a_table_are_hashed_as_the_model_reads_them(tmp_path):
+    table = pd.DataFrame({"a": np.arange(60.0), "b": np.array(["x", "y", "z"])[np.arange(60) % 3]})
+    table["kind"] = np.where(table["a"] % 2 == 0, "u", "v")
+    how = {"inner_folds": 2, "use": "direct", "search": 2, "output": tmp_path / "m.npz"}
+    model = oasis_bench.fit(table, "LDA", label="kind", **how)
+    save_model(model, tmp_path / "again.npz", training_rows=table)
+    found, expected = (training_rows_of(tmp_path / name) for name in ("again.npz", "m.npz"))
+    np.testing.assert_array_equal(np.sort(found), np.sort(expected))
 
 
 def test_an_array_in_a_file_is_read_as_one_in_memory(tmp_path, command):

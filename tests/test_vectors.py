@@ -1,5 +1,7 @@
 """Vectors for an index: their inner products are the similarity, with scaling, blend and votes."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,15 @@ from test_contract import QUICK
 import oasis_bench
 from oasis_bench import scorers
 from oasis_bench.algorithms import LDA, OASIS, LocalDistances, NearestNeighbourMemory
-from oasis_bench.plugins import Blend, Model, Posterior, Registry, load_model, save_model
+from oasis_bench.plugins import (
+    Blend,
+    Model,
+    Posterior,
+    Registry,
+    as_inner_product,
+    load_model,
+    save_model,
+)
 from oasis_bench.system import UsageError
 
 X, Y = load_wine(return_X_y=True, as_frame=True)
@@ -35,6 +45,8 @@ def product(model, queries, gallery, **how):
 def check(model, queries=QUERIES, gallery=X, bound=1000):
     """Compare with the similarity, which is computed without vectors."""
     expected = scorers.similarity_of(model, queries, gallery)
+    if model.blend_.weight == 1:  # -d, of a distance
+        expected = as_inner_product(type(model[-1]), expected)
     bounds = {"rtol": 0, "atol": 1e-5 * expected.std()}
     np.testing.assert_allclose(product(model, queries, gallery), expected, **bounds)
     near = product(model, queries, gallery, bound=bound)
@@ -134,10 +146,31 @@ def test_a_distance_and_its_blend_need_no_bound_and_other_learners_name_theirs()
     assert of_oasis.gallery_vectors(rows, 0).shape == rows.shape
     alone, longest = of_oasis[-1], np.linalg.norm(rows, axis=1).max()
     for bound in (0, 0.9 * longest, np.nan, np.inf):
-        with pytest.raises(UsageError, match=rf"^bound = .* need {longest:.6g} or more: give"):
+        with pytest.raises(UsageError, match=r"^bound = .* need \S+ or more: give") as error:
             alone.gallery_vectors(rows, bound)
+        (least,) = re.findall(r"need (\S+) or", str(error.value))
+        assert float(least) == pytest.approx(longest, rel=2e-5)
+        alone.gallery_vectors(rows, float(least))
     gallery = alone.gallery_vectors(rows, 2 * longest)
     np.testing.assert_allclose(np.linalg.norm(gallery, axis=1), 2 * longest)
+
+
+def test_rows_of_unit_length_in_single_precision_have_the_bound_1():
+    rows = Normalizer().fit_transform(X).astype(np.float32)
+    learner = OASIS(n_steps=500, random_state=0).fit(rows, Y)
+    lengths = np.linalg.norm(learner.gallery_vectors(rows, 1), axis=1)
+    np.testing.assert_allclose(lengths, 1, atol=1e-3)
+
+
+def test_a_learner_with_its_own_embedding_is_blended_with_the_rows():
+    class Shorter(OASIS):
+        def embed(self, X):
+            return super().embed(X) / 2
+
+    rows = StandardScaler().fit_transform(X)
+    model = Model([("learner", Shorter(n_steps=500, random_state=0).fit(rows, Y))])
+    model.blend_ = Blend.of(model[-1], rows, 0.5)
+    check(model, rows, rows)
 
 
 class Wider(LDA):

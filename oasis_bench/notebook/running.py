@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from io import BytesIO, StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -158,10 +159,7 @@ def run(
     folder = None if output is None else Path(output)
     rows = None
     if dataset is not None and not isinstance(dataset, str | Path):
-        if "label" in of_data and not hasattr(dataset, "columns"):
-            label = of_data["label"]
-            raise UsageError(f"label = {label!r} of (X, y): y has the labels: leave label out")
-        ending, rows = rows_as_file(dataset)
+        ending, rows = rows_as_file(dataset, of_data)
         folder = new_run_folder("rows") if folder is None else folder
         dataset = folder.absolute().with_name(folder.name + ending)
     plan = changed(
@@ -278,7 +276,7 @@ def fit(
         raise UsageError(f"{name} has no effect on a fit on all rows: leave it out")
     with TemporaryDirectory() as folder, closing(ProgressDisplay(live=True)) as display:
         if not isinstance(dataset, str | Path):
-            ending, content = rows_as_file(dataset)
+            ending, content = rows_as_file(dataset, options)
             dataset = Path(folder) / f"rows{ending}"
             dataset.write_bytes(content)
         plan = Experiment("fit", str(dataset), specs, classes=("all",), tasks=("retrieval",))
@@ -329,12 +327,12 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
-def rows_as_file(data: Any) -> tuple[str, bytes]:
+def rows_as_file(data: Any, options: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, bytes]:
     """Return the ending and the content of a file of rows, for the data set 'file'.
 
     The rows are a table with a column of labels, or (X, y): rows (n_rows, n_features), dense,
     sparse or a table, and a label for each.  Tables are from pandas, polars or Arrow, or have
-    Arrow's stream.  Tensors become arrays.
+    Arrow's stream.  Tensors become arrays.  `options` are those of the data set.
     """
     data = table_of(data)
     if isinstance(data, pd.DataFrame):
@@ -344,6 +342,9 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
             f"the data set is of type {type(data).__name__}: give a name, a path, a DataFrame with "
             "a column of labels, or (X, y)"
         )
+    if "label" in options:
+        label = options["label"]
+        raise UsageError(f"label = {label!r} of (X, y): y has the labels: leave label out")
     X, given = map(table_of, data)
     is_sparse = sparse.issparse(X)
     y = class_labels(given, X.shape[0] if hasattr(X, "shape") else len(X))

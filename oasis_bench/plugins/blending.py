@@ -16,13 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import FloatArray, far_middle, without_offset
-from oasis_bench.plugins.learner import (
-    ExemplarLearner,
-    as_inner_product,
-    blocks,
-    s1_with,
-    squared_distances,
-)
+from oasis_bench.plugins.learner import ExemplarLearner, blocks, s1_with, squared_distances
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.posterior import Posterior
 from oasis_bench.system import UsageError, quoted
@@ -114,35 +108,6 @@ class Blend:
         mixed = baseline * np.float64(of_baseline)
         mixed += learned * np.float64(of_learned)
         return mixed
-
-    def similarity(
-        self,
-        learner: MetricLearner,
-        queries: Any,
-        gallery: Any,
-        baseline_queries: Any = None,
-        baseline_gallery: Any = None,
-    ) -> FloatArray:
-        """Score every query against every gallery row by the blend.
-
-        Parameters
-        ----------
-        learner : MetricLearner
-            The learner that the blend was made for.
-        queries, gallery : array or CSR of shape (n, n_features)
-            Rows with the scaling of the learner's training rows.
-        baseline_queries, baseline_gallery : array or CSR, optional
-            The same rows, transformed by `steps`.  Default: the rows of the learner.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_gallery)
-            Larger is more similar.
-        """
-        learned = as_inner_product(type(learner), learner.similarity(queries, gallery))
-        if baseline_queries is None:
-            baseline_queries, baseline_gallery = queries, gallery
-        return self.mix(baseline_scores(baseline_queries, baseline_gallery), learned)
 
 
 def baseline_scores(queries: Any, gallery: Any) -> FloatArray:

@@ -218,11 +218,13 @@ def save_model(
         estimator of scikit-learn), if another class has its name, if another step is in the
         pipeline, or if the file cannot be written.
     """
-    steps, records = None, dict[str, Any]()
+    steps, rows, records = None, training_rows, dict[str, Any]()
     if isinstance(learner, Pipeline):
         steps = [step for _, step in learner.steps[:-1] if step not in (None, "passthrough")]
         if steps and isinstance(steps[0], ReadTable):
-            records[SCHEMA] = steps.pop(0).schema
+            read = steps.pop(0)
+            records[SCHEMA] = read.schema
+            rows = None if rows is None else read.transform(rows)
         if Scaling.of(steps) is None:
             raise UsageError(
                 f"{steps} is none of the scalings ({', '.join(Scaling.WORDS)}), and a file has "
@@ -240,9 +242,8 @@ def save_model(
     for prepared in (steps, blend.steps if blend else None):
         _check_steps(prepared or ())
     hashes = None
-    if training_rows is not None:
-        rows = training_rows if sparse.issparse(training_rows) else np.asarray(training_rows)
-        hashes = row_hashes(rows)
+    if rows is not None:
+        hashes = row_hashes(rows if sparse.issparse(rows) else np.asarray(rows))
     try:
         with whole_file(Path(path)) as file, ArrayArchive(file, "w") as archive:
             _write_learner(archive, learner)

@@ -188,7 +188,8 @@ def vectors(estimator: Any, X: Any, bound: float | None, of_queries: bool) -> An
         if own is prepared:  # the digits of rows far from zero stay
             rows = without_votes(learner)._centred(rows)
         rows, norms = of_distances(rows)
-        if parts and own is prepared and isinstance(learner, BilinearLearner):
+        is_bilinear = isinstance(learner, BilinearLearner)
+        if parts and own is prepared and is_bilinear and type(learner).embed is MetricLearner.embed:
             ((_, u, _),) = parts
             parts = []
             rows = u * (of_learned / of_baseline) + rows if of_queries else rows
@@ -212,13 +213,16 @@ def vectors(estimator: Any, X: Any, bound: float | None, of_queries: bool) -> An
 
 def _filler(parts: list[tuple[float, Any, FloatArray | None]], bound: float) -> FloatArray:
     """Return the last column (n_items,) of gallery vectors with this bound."""
-    squares = np.array([w * row_norms(v, squared=True) for w, v, _ in parts])
+    squares = np.array([w * row_norms(v, squared=True).astype(np.float64) for w, v, _ in parts])
+    types = [np.result_type(v.dtype, np.float32) for _, v, _ in parts]
+    rounding = max(ROUNDING, *(8 * np.finfo(one).eps for one in types))
     terms = [2 * w * c for w, _, c in parts if c is not None]
     needed = squares.sum(axis=0) + np.sum(terms, axis=0)
-    if not needed.max(initial=0) <= bound**2 + ROUNDING * squares.max(initial=0) < np.inf:
+    if not needed.max(initial=0) <= bound**2 + rounding * squares.max(initial=0) < np.inf:
+        least = np.sqrt(needed.max()) * (1 + 5e-6)  # six digits may round down
         raise UsageError(
-            f"bound = {bound:g}: these items need {np.sqrt(needed.max()):.6g} or more: give a "
-            "number with room for later items, the same one for all vectors of the index"
+            f"bound = {bound:g}: these items need {least:.6g} or more: give a number "
+            "with room for later items, the same one for all vectors of the index"
         )
     filler: FloatArray = np.sqrt(np.maximum(bound**2 - needed, 0))
     return filler

@@ -81,6 +81,8 @@ def top_k(
         missing = np.full(n_queries, -1, dtype=np.intp)
     else:
         missing = checked_rows(left_out, n_gallery)
+    if not n_queries:
+        raise UsageError("there are no queries: give at least one")
     if len(missing) != n_queries:
         raise ValueError(f"left_out names {len(missing)} rows for {n_queries} queries: one each")
     n_ranked = n_gallery - (left_out is not None)

@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.stats import sem
 
 from oasis_bench.data import FloatArray, LabelledRows, Labels, checked_labels, joint_distribution
-from oasis_bench.system import Progress, no_progress, shared, spelled
+from oasis_bench.system import Progress, UsageError, no_progress, shared, spelled
 from oasis_bench.tasks import chance, ranking
 from oasis_bench.tasks.groups import Groups
 from oasis_bench.tasks.ranking import Numbers, Similarity
@@ -337,7 +337,7 @@ def evaluate_ranking(
     seed : int
         Seed of the random order within ties.
     k_max : int, default 50
-        The largest k of ``precision_at_k``.
+        The largest k of ``precision_at_k``, 50 at most.
     queries : array of integers, optional
         Indices of the rows that are queries, such as a sample; all other rows are ranked for each
         of them.  By default every row is a query.
@@ -353,8 +353,11 @@ def evaluate_ranking(
     ------
     ValueError
         If a similarity is NaN or has a wrong shape, if y does not have one label for each row, if a
-        query is not the index of a row, or if no query has another row that is relevant to it.
+        query is not the index of a row, if no query has another row that is relevant to it, or if
+        `k_max` is out of bounds.
     """
+    if not 1 <= k_max <= LAST_K:
+        raise UsageError(f"k_max = {k_max}: give a number from 1 to {LAST_K}")
     (X,) = ranking.as_items(X)
     n_rows = X.shape[0]
     labels = SharedLabels(checked_labels(y, n_rows))
