@@ -34,7 +34,7 @@ from oasis_bench.experiment.setting import Size
 from oasis_bench.experiment.trials import candidates, find_grids
 from oasis_bench.plugins import Registry
 from oasis_bench.system import UsageError
-from oasis_bench.tasks import SeenClassesSplit
+from oasis_bench.tasks import NotSplittableError, SeenClassesSplit
 from oasis_bench.trial import Assignment
 from oasis_bench.trial.wall.assignment import Stage
 
@@ -219,6 +219,7 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
         (CORPORA + 'learners = "Euclidean"\n', "'Euclidean': a list of names is needed"),
         (CORPORA + 'learners = [["x"]]\n', "unknown learner"),
         (MINIMAL + "test_share = 2\n" + LEARNERS, "a number above 0 and at most 1 is needed"),
+        (MINIMAL + "margin = nan\n" + LEARNERS, "margin = nan: a number"),
     ],
 )
 def test_a_file_that_is_no_experiment_is_refused_in_one_line(parse, text, message):
@@ -434,6 +435,15 @@ def test_trials_train_on_the_label_budget(experiment, numbered_rows):
         assert len(drawn.train) == trial.where.n_train == 3 * len(trial.where.classes)
         assert {*drawn.train} < {*of_free.train}
         assert {*drawn.test} == {*of_free.test}
+
+
+def test_a_label_budget_leaves_classes_that_cannot_be_divided_to_the_trial(
+    experiment, numbered_rows
+):
+    few = replace(experiment, classes=(3,), tasks=("unseen-classes",), label_budget=3)
+    (trial, *_) = trials_of(few, numbered_rows)
+    with pytest.raises(NotSplittableError):
+        trial.drawn(numbered_rows)
 
 
 def test_identities_change_with_the_data(experiment, numbered_rows):

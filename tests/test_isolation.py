@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import closing
 from multiprocessing import connection
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from report_helpers import measured
-from small_runs import digit_rows, lives, small as small_run, trials_of, wait_for
+from small_runs import OnTrial, digit_rows, lives, small as small_run, trials_of, wait_for
 
 from oasis_bench.execution import fork_server, machine
 from oasis_bench.experiment import LearnerSpec
@@ -254,11 +255,26 @@ def test_a_message_that_arrives_in_parts_is_waited_for(tmp_path):
     with closing(Trials(digit_rows(), tmp_path / "output.log")) as trials:
         trial = machine.TrialProcess(trials.begin(spec))
         while trial.result is None:
-            if trial._line in connection.wait(trial.waits_for, 60) and trial._deadline < math.inf:
-                trial._deadline, n_late = 0.0, n_late + 1
+            if trial._line in connection.wait(trial.waits_for, 60) and trial.deadline < math.inf:
+                trial.deadline, n_late = 0.0, n_late + 1
             trial.poll()
     assert n_late > 4
     assert trial.result.row.status == "ok"
+
+
+def test_a_budget_has_no_part_of_what_the_harness_spends_on_another_trial(tmp_path, plugins):
+    def busy(result, done, planned):
+        if done == 1:  # while it is, the other trial waits for its answer
+            time.sleep(6)
+
+    learners = {
+        "Euclidean": LearnerSpec("Euclidean"),
+        "SlowsDown": LearnerSpec("SlowsDown", {"seconds": 1.5}),
+    }
+    how = How(jobs=2, plugin_files=[plugins / "slow.py"])
+    folder = tmp_path / "run"
+    assert run_experiment(small(learners, budget="5s"), folder, how, OnTrial(busy)) == 0
+    assert outcomes(read_run(folder))["SlowsDown"] == ("ok", None)
 
 
 def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):

@@ -80,6 +80,17 @@ def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
     assert (folder / "paper-words" / "results.sqlite").read_bytes() == before
 
 
+def test_missing_packages_are_told_before_the_first_experiment(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(verb, "go_on_or_leave_out", lambda *given: Ended(0))
+    names = "paper-words,deep-ranking"
+    assert main(["paper", "--experiments", names, "--output", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("deep-ranking will be left out: features = ")
+    assert "run pip install -e" in lines[0]
+    assert lines[1].startswith("paper-words (1 of 2): ")
+
+
 def test_trials_share_the_cores_only_where_no_claim_is_about_time(monkeypatch, tmp_path, capsys):
     """And the page is written after each experiment."""
     jobs, names = {}, ["paper-words", "paper-features"]

@@ -156,6 +156,20 @@ def test_an_interrupt_before_the_first_trial_removes_only_what_the_run_made(tiny
     assert left == {"mine.txt", ".unfinished/mine.npz", "models/mine.npz"}
 
 
+def test_a_run_that_has_kept_no_file_yet_still_keeps_them(tiny, plugin, tmp_path):
+    def interrupt(result, done, planned):
+        if done:  # the first trial has failed
+            raise KeyboardInterrupt
+
+    folder, alone = tmp_path / "run", replace(tiny, learners={"Flaky": tiny.learners["Flaky"]})
+    how = How(plugin_files=[plugin], keep=("predictions",))
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(alone, folder, how, OnTrial(interrupt))
+    (tmp_path / "marker").touch()
+    assert resume_experiment(folder, How(plugin_files=[plugin]), retry=("failed",)) == 0
+    assert len([*(folder / "predictions").iterdir()]) == 2
+
+
 def test_failed_trials_are_run_again_where_that_is_asked_for(tiny, plugin, tmp_path, capsys):
     assert run_experiment(tiny, tmp_path / "run", How(plugin_files=[plugin])) == 2
     assert resume_experiment(tmp_path / "run", How(plugin_files=[plugin]), retry=["timeout"]) == 0

@@ -14,7 +14,7 @@ from oasis_bench.command_line import main
 from oasis_bench.experiment import Experiment, LearnerSpec, changed, package_hash, read_experiment
 from oasis_bench.experiment.identity import CODE, DECIDING, _meaning
 from oasis_bench.plugins import Registry
-from oasis_bench.runs import has_result
+from oasis_bench.runs import has_result, several
 from oasis_bench.system import UsageError
 
 SUITE = """
@@ -42,6 +42,13 @@ dataset = "{folder}/near.csv"
 dataset = "{folder}/far.csv"
 learners = ["Euclidean"]
 scaling = ["none"]
+"""
+
+
+MINE = """from oasis_bench.algorithms import LDA
+
+class Mine(LDA):
+    name = "Mine"
 """
 
 
@@ -99,6 +106,31 @@ def test_each_corpus_is_exported_with_its_protocol_and_code_and_not_run_again(
     keys = ["learner", "task", "measure", "k", "protocol", "code", "mean"]
     for name in ours:
         pd.testing.assert_frame_equal(ours[name][keys], found[name][keys])
+
+
+def test_a_finished_run_of_other_code_is_refused(suite, tmp_path, capsys, monkeypatch):
+    """Of an edited plug-in, also where the result is there; of ours, where a run would be used."""
+    plugin, out = tmp_path / "mine.py", tmp_path / "out"
+    plugin.write_text(MINE)
+    command = ["run", "--experiment", str(suite()), "--corpora", "near", "--output", str(out)]
+    command += ["--plugin", str(plugin), "--algorithms", "Mine,Euclidean"]
+    assert main(command) == 0
+    kept = results(out)["near"]
+    plugin.write_text(MINE + "CHANGED = True\n")
+    assert main(command) == 2
+    assert "the code of 'Mine' has changed since: choose another" in capsys.readouterr().err
+    plugin.write_text(MINE)
+    monkeypatch.setattr(several, "package_hash", lambda: "0" * 64)
+    assert main(command) == 1
+    assert "near is left out: " in (told := capsys.readouterr().err)
+    assert "has changed since" in told
+    pd.testing.assert_frame_equal(results(out)["near"], kept)
+
+
+def test_a_corpus_with_none_of_the_learners_is_left_out(suite, tmp_path):
+    command = ["run", "--experiment", str(suite()), "--output", str(tmp_path / "out")]
+    assert main([*command, "--algorithms", "LDA"]) == 0
+    assert list(results(tmp_path / "out")) == ["near"]
 
 
 def test_a_corpus_without_data_is_told_and_left_out(suite, tmp_path, capsys):

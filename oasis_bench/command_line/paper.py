@@ -42,12 +42,20 @@ def paper(options: argparse.Namespace) -> int:
 
     Trials run in parallel, one on each core, unless a claim is about their time; the times of a
     quick run are no evidence.
-    An experiment that cannot run, for lack of data, is reported and left out.
+    An experiment that cannot run, for lack of data, is reported and left out.  What lacks packages
+    is said before the first one.
     """
     names = asked_experiments(options)
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
     reports, remarks, failures = load_reports(), quick_note(options), 0
+    registry = Registry.load()
+    for name, experiment in planned.items():
+        one = next(iter(experiment.one_for_each_value().values()), experiment)
+        try:
+            registry.open_dataset(one.dataset, one.dataset_options)
+        except UsageError as error:
+            print(f"{name} will be left out: {error}", flush=True)
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
         alone = needs_quiet_cores(name) and not options.quick

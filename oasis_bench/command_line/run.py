@@ -105,6 +105,8 @@ def how_of(options: argparse.Namespace) -> How:
 def _evaluate_run(options: argparse.Namespace) -> int:
     others = {"dataset", "data_options", "output", "cluster", *MODEL_SETTINGS} - {"tasks"}
     _refuse_given(options, others, "is for a model: the scores of a run are of its own data")
+    if options.jobs > 1:
+        raise UsageError("--jobs is for a model: the scores of a run are evaluated one by one")
     if options.tasks is None:
         raise UsageError("the scores of a run are evaluated by tasks: name them with --tasks")
     with closing(ProgressDisplay()) as display:

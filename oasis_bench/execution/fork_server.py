@@ -199,7 +199,10 @@ def borrow(packages: Sequence[str] = ()) -> ForkServer:
     """Return a server for trials that has imported `packages`: an idle one, or a new one."""
     for server in [*_idle]:
         if server.packages == tuple(packages):
-            _idle.remove(server)
+            try:
+                _idle.remove(server)
+            except ValueError:  # another thread has taken it
+                continue
             if server.lives:
                 return server
             server.close()
@@ -249,7 +252,8 @@ def serve(prepare: str, descriptor: int, packages: Sequence[str]) -> None:
     sys.modules["pandas"] = None  # type: ignore[assignment]
     prepare_forks = pkgutil.resolve_name(prepare)
     del sys.modules["pandas"]
-    import_packages(packages)
+    with suppress(Exception):  # the process of the call raises it again
+        import_packages(packages)
     prepare_forks()
     gc.collect()
     gc.enable()

@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from multiprocessing import connection
 from pathlib import Path
@@ -101,21 +101,31 @@ class ThisMachine:
     ) -> Iterator[TrialResult]:
         while waiting or running:
             while waiting and len(running) < self.jobs:
+                since = time.monotonic()
                 begun = trials.begin(waiting.popleft())
                 if isinstance(begun, TrialResult):
                     yield begun
                 else:
                     running.append(TrialProcess(begun))
+                _extend(running, since)
             self._on_poll()
             connection.wait(
                 [item for trial in running for item in trial.waits_for],
                 timeout=min((trial.seconds_to_poll for trial in running), default=0),
             )
             for trial in [*running]:
+                since = time.monotonic()
                 trial.poll()
                 if trial.result is not None:
                     running.remove(trial)
                     yield trial.result
+                _extend([other for other in running if other is not trial], since)
+
+
+def _extend(running: Iterable[TrialProcess], since: float) -> None:
+    """Give trials the time in which the harness worked on another one: they may have waited."""
+    for trial in running:
+        trial.deadline += time.monotonic() - since
 
 
 class TrialProcess:
@@ -145,18 +155,18 @@ class TrialProcess:
     def seconds_to_poll(self) -> float:
         """Seconds until `poll` must be called at the latest."""
         longest = LONG_POLL_SECONDS if self._n_bytes is None else POLL_SECONDS
-        return min(longest, max(0.0, self._deadline - time.monotonic()))
+        return min(longest, max(0.0, self.deadline - time.monotonic()))
 
     def poll(self) -> None:
         """Read messages, enforce the budget, and end a finished stage or trial."""
         conversation = self._conversation
         exit_code = self._server.exit_code()  # first, so that its last messages are still read
-        if self._deadline == math.inf and self._server.is_ready:
+        if self.deadline == math.inf and self._server.is_ready:
             self._begin_phase()
         has_read = self._inbox.read()
         self._since = time.monotonic()
         stage_has_ended = conversation.listen()
-        self._deadline += time.monotonic() - self._since  # evaluating is not the learner's time
+        self.deadline += time.monotonic() - self._since  # evaluating is not the learner's time
         if stage_has_ended and conversation.next_stage():
             self.end()
             self._start_stage()
@@ -194,21 +204,21 @@ class TrialProcess:
         self._server.start(learner_process, stage, line=theirs.fileno(), module=learner.__module__)
         theirs.close()
         self._inbox.send_file(self._conversation.printed.descriptor)
-        self._deadline = math.inf  # the time begins when the server is ready
+        self.deadline = math.inf  # the time begins when the server is ready
 
     def _begin_phase(self) -> None:
         """Give a phase the whole budget; the start of the process is the first phase."""
         self._since = time.monotonic()
-        self._deadline = self._since + (self._seconds or math.inf)
+        self.deadline = self._since + (self._seconds or math.inf)
 
     def _hold_to_budget(self) -> None:
         conversation, now = self._conversation, time.monotonic()
         phase = conversation.phase
         if not self._inbox.is_open:  # then its process should end soon
-            self._deadline = min(self._deadline, now + END_SECONDS)
-        if now > self._deadline and not self._inbox.is_open:
+            self.deadline = min(self.deadline, now + END_SECONDS)
+        if now > self.deadline and not self._inbox.is_open:
             conversation.end("crashed", f"closed its connection with the harness during {phase}")
-        elif now > self._deadline:
+        elif now > self.deadline:
             reason = f"{phase} took longer than the budget of {self._seconds:g} s"
             conversation.end("timeout", reason)
         elif (

@@ -11,6 +11,7 @@ from .file import (
 )
 from .identity import (
     package_hash as package_hash,
+    source_hash as source_hash,
 )
 from .saved_model import (
     model_experiment as model_experiment,

@@ -131,7 +131,7 @@ def _numbers(
             f"class subset {subset!r} has {len(names)} classes, but {len(missing)} of them are not "
             f"in {e.dataset}: {', '.join(missing)}"
         )
-    numbers = sorted(number for number in found.values() if number is not None)
+    numbers = sorted({number for number in found.values() if number is not None})
     counts = rows.class_counts()[numbers]
     if counts.min() < needed:
         least = min(LEAST, needed)  # no --train or --test can lower this

@@ -173,7 +173,12 @@ def changed(
     own = (changes.keys() | given.keys()) & usual.keys()  # a corpus has no say in what is given
     corpora = changes.get("corpora", e.corpora)
     asked = {*usual["tasks"].held(changes.get("tasks", ()))}
-    asking = [name for name, table in corpora.items() if asked <= {*table.get("tasks", e.tasks)}]
+    asking = [
+        name
+        for name, table in corpora.items()
+        if asked <= {*usual["tasks"].held(table.get("tasks", e.tasks))}
+        and {*table.get("learners", changes["learners"])} & {*changes["learners"]}
+    ]
     changes["corpora"] = {
         name: {key: value for key, value in corpora[name].items() if key not in own}
         for name in asking or corpora

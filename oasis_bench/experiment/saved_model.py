@@ -73,7 +73,7 @@ def model_experiment(
     if splits and "split" not in settings and all(split.all_may_test for split in splits):
         if "partitions" not in settings and settings.get("test_share", 1.0) == 1:
             defaults |= {"partitions": 1, "test_share": 1.0}
-        elif settings.get("test_share") == 1 and settings["partitions"] > 1:
+        elif settings.get("test_share") == 1 and settings["partitions"] != 1:
             raise UsageError(
                 f"partitions = {settings['partitions']} of all judgements are the same: leave "
                 "partitions out, or give a smaller test_share"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -37,7 +38,14 @@ from oasis_bench.experiment.setting import OFF, Duration, Search, Size
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins import Dataset, MetricLearner, Registry, is_the_baseline
 from oasis_bench.system import Progress, UsageError, derive_seed, printable, spelled, unknown_name
-from oasis_bench.tasks import Partition, SameClassesSplit, Split, Task, possible_folds
+from oasis_bench.tasks import (
+    NotSplittableError,
+    Partition,
+    SameClassesSplit,
+    Split,
+    Task,
+    possible_folds,
+)
 
 NOT_IN_IDENTITY = (
     *("margin", "traces", "examples", "queries", "budget", "memory"),
@@ -375,7 +383,9 @@ class Plan:
             classes = class_set(e, of_subset, partition)
             n_train, n_test = split.sizes(rows, classes, partition)
             if e.label_budget is not None:
-                n_train = len(split.draw_within(e.label_budget, rows, classes, partition, 0).train)
+                with suppress(NotSplittableError):  # the trial says so
+                    drawn = split.draw_within(e.label_budget, rows, classes, partition, 0)
+                    n_train = len(drawn.train)
             rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if isinstance(split, SameClassesSplit):
                 n_folds = possible_folds(e.inner_folds, e.label_budget or n_train)

@@ -123,6 +123,9 @@ def run_experiment(
             except BaseException:
                 if not store.statuses():
                     remove_unfinished(output)
+                    for kind in how.keep:
+                        with suppress(OSError):
+                            (output / kind).rmdir()
                     (output / Folder.OUTPUT_LOG).unlink(missing_ok=True)
                     store.discard()
                 raise
@@ -247,14 +250,14 @@ def _run_trials(
     if (store.folder / Folder.OUTPUT_LOG).exists():
         folder.append(Folder.OUTPUT_LOG, b"")  # likewise
     remove_unfinished(store.folder)  # of a session that was killed
+    for kind in how.keep:
+        folder.path(kind).mkdir(exist_ok=True)  # says later what the run keeps
     models, scores = (
-        kind in how.keep or (store.folder / kind).is_dir()
-        for kind in (Folder.MODELS, Folder.PREDICTIONS)
+        (store.folder / kind).is_dir() for kind in (Folder.MODELS, Folder.PREDICTIONS)
     )
+    shares = place.shares_cores  # asked once: of a cluster
     spec_of = {
-        spec.trial_id: replace(
-            spec, keeps_model=models, keeps_scores=scores, shares_cores=place.shares_cores
-        )
+        spec.trial_id: replace(spec, keeps_model=models, keeps_scores=scores, shares_cores=shares)
         for spec in specs
     }
     tried, ended = store.statuses().keys(), Counter[str]()

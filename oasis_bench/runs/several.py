@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import oasis_bench
-from oasis_bench.experiment import Experiment, package_hash, read_experiment
+from oasis_bench.experiment import Experiment, package_hash, read_experiment, source_hash
 from oasis_bench.plugins import Registry, load_reports
 from oasis_bench.runs.run import How, Watcher, resume_experiment, run_experiment
 from oasis_bench.runs.store import has_run, read_run
-from oasis_bench.system import OutputError, UsageError, spelled
+from oasis_bench.system import OutputError, UsageError, quoted, spelled
 
 PUBLISHED = Path(oasis_bench.__file__).resolve().parents[1] / "docs" / "results" / "suite"
 """The committed results of a checkout."""
@@ -46,6 +46,7 @@ def go_on(
             again = f"interrupted: repeat the command with {spelled('output')} {folder} to continue"
             raise KeyboardInterrupt(again) from None
     if is_finished(folder, experiment):
+        refuse_changed_code(folder, how, {package_hash()})
         watcher.note(f"{folder} is finished")
         return Ended(0)
     if has_run(folder):
@@ -84,6 +85,21 @@ def is_finished(folder: Path, experiment: Experiment) -> bool:
     return info.finished is not None
 
 
+def refuse_changed_code(folder: Path, how: How, codes: Collection[str] = ()) -> None:
+    """Refuse a run of other code than `codes`, if there are any, or of changed plug-in files."""
+    algorithms = Registry.load(how.plugin_files).algorithms
+    for identity in read_run(folder).info.identities.values():
+        learner = algorithms[identity["algorithm"]]
+        is_ours = learner.__module__.partition(".")[0] == oasis_bench.__name__
+        if (codes and identity["code"] not in codes) or not (
+            is_ours or identity["source"] == source_hash(learner)
+        ):
+            raise UsageError(
+                f"{folder} is finished, but the code of {quoted(identity['learner'])} has changed "
+                f"since: choose another {spelled('output')}"
+            )
+
+
 def _run_values(
     experiment: Experiment,
     several: Mapping[str, Experiment],
@@ -118,7 +134,8 @@ def _run_suite(
     left = {}
     for name, one in corpora.items():
         if has_result(results / f"{name}.csv", one):
-            is_finished(folder / name, one)  # refuses other settings, which a result does not show
+            if is_finished(folder / name, one):  # it refuses settings that a result does not show
+                refuse_changed_code(folder / name, how)
         else:
             left[name] = one
     watcher.note(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")

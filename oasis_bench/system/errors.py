@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -221,6 +222,7 @@ def check_value(
     """
     kinds = (int, float) if kind is float else kind
     right = isinstance(value, kinds) and isinstance(value, bool) == (kind is bool)
+    right &= not (isinstance(value, float) and math.isnan(value))
     if not right or (least is not None and value < least):  # type: ignore[operator]
         bound = "" if least is None else f" of at least {least}"
         raise UsageError(f"{name} = {quoted(value)}: {VALUES[kind]}{bound} is needed")

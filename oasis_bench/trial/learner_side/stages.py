@@ -120,7 +120,9 @@ def learner_process(stage: wall.Stage, line: int) -> None:
     printed = channel.receive_file()
     for stream in (sys.stdout, sys.stderr):
         os.dup2(printed, stream.fileno())
-        cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
+        cast(TextIOWrapper, stream).reconfigure(
+            encoding="utf-8", errors="backslashreplace", line_buffering=True
+        )
     os.close(printed)
     if assignment.memory_bytes is None:
         channel.send(wall.Started(0))
