@@ -134,8 +134,13 @@ def all_discriminants(
     """Return what `leading_discriminants` returns, from scikit-learn's dense matrices."""
     solver = LinearDiscriminantAnalysis(
         solver="eigen", n_components=n_components, shrinkage=shrinkage
-    )
-    return np.asarray(solver.fit(X, y).scalings_.T[:n_components]).copy()
+    ).fit(X, y)
+    spread = X.std(axis=0)
+    spread[spread == 0] = 1
+    values = np.linalg.eigvalsh(solver.covariance_ / np.outer(spread, spread))
+    if values[0] < SHRINKAGE_OF_ROUNDING * values[-1]:
+        raise np.linalg.LinAlgError("S_w is singular, but for rounding")
+    return np.asarray(solver.scalings_.T[:n_components]).copy()
 
 
 Shrunk: TypeAlias = tuple[FloatArray, FloatArray]

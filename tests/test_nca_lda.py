@@ -96,13 +96,16 @@ def test_lda_worked_by_hand():
     )
 
 
-@pytest.mark.parametrize("n_features", [7, 14])
-def test_two_rows_a_class_have_an_automatic_shrinkage_that_is_not_0(n_features):
+@pytest.mark.parametrize("kind", ["7 columns", "14 columns", "two alike of 7 columns"])
+def test_two_rows_a_class_have_an_automatic_shrinkage_that_is_not_0(kind):
     """Ledoit and Wolf's is 0 there, but for rounding; then S_w is singular, or nearly."""
-    for seed in range(6):
+    n_classes, n_features = (10, 7) if "alike" in kind else (5, int(kind.split()[0]))
+    for seed in range(12):
         rng = np.random.default_rng(seed)
-        X, y = rng.normal(size=(10, n_features)), np.repeat(np.arange(5), 2)
+        X, y = rng.normal(size=(2 * n_classes, n_features)), np.repeat(np.arange(n_classes), 2)
+        if "alike" in kind:  # within classes, but not between them
+            X[:, 3] = X[:, 2] + rng.normal(size=n_classes)[y]
         found = LDA().fit(X, y).components_
-        assert found.shape == (4, n_features)
+        assert found.shape == (min(n_classes - 1, n_features), n_features)
         expected = -LDA(shrinkage=1e-4).fit(X, y).similarity(X, X)
         np.testing.assert_allclose(cdist(X @ found.T, X @ found.T), expected, atol=1e-6)
