@@ -41,11 +41,10 @@ class LDA(LabelLearner):
     be a discriminant; it changes no distance between training rows.  (The solver 'svd' cannot
     shrink, and for d >= n finds only such directions; 'lsqr' has no transform.)
 
-    With fewer than d + n_classes rows, Lanczos iterations find the same discriminants from products
-    with the rows.
+    With fewer rows than features, Lanczos iterations find the same discriminants from products with
+    the rows.
 
-    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers.  With so few rows: time n^2 d, memory
-    8 n d + n^2.
+    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers.  If n < d: time n^2 d, memory 8 n d + n^2.
 
     Parameters
     ----------
@@ -91,9 +90,8 @@ class LDA(LabelLearner):
     shrinkage: Annotated[Literal["auto"] | float, Interval(Real, 0, 1, closed="right")] = "auto"
 
     def _fit(self, X: Any, y: Any) -> None:
-        (n_rows, n_features), n_classes = X.shape, len(np.unique(y))
-        n_kept = self.n_components or min(n_classes - 1, n_features)
-        by_rows = self._uses_products_with_rows(n_rows, n_features, n_classes)
+        n_kept = self.n_components or min(len(np.unique(y)) - 1, X.shape[1])
+        by_rows = self._uses_products_with_rows(*X.shape)
         discriminants = leading_discriminants if by_rows else all_discriminants
         X = X.astype(np.float64)
         for shrinkage in (self.shrinkage, *[LEAST_SHRINKAGE] * (self.shrinkage == "auto")):
@@ -105,13 +103,8 @@ class LDA(LabelLearner):
             "give a larger one, below 1"
         )
 
-    def _uses_products_with_rows(self, n: int, d: int, c: int) -> bool:
-        """Return whether S_w of n rows in c classes is singular before it is shrunk.
-
-        Lanczos iterations find fewer than d discriminants.  With a shrinkage of 1 all directions
-        are as good, so they would not converge.
-        """
-        return n - c < d and (self.n_components or c - 1) < d and self.shrinkage != 1
+    def _uses_products_with_rows(self, *shape: int) -> bool:
+        return shape[0] < shape[1] and self.shrinkage != 1  # at 1 all directions are as good
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -124,7 +117,7 @@ class LDA(LabelLearner):
             )
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
-        by_rows = self._uses_products_with_rows(n, d, c)
+        by_rows = self._uses_products_with_rows(n, d)
         return 8 * n * d + n**2 if by_rows else 3 * n * d + 8 * d**2
 
 
@@ -135,11 +128,12 @@ def all_discriminants(
     solver = LinearDiscriminantAnalysis(
         solver="eigen", n_components=n_components, shrinkage=shrinkage
     ).fit(X, y)
-    spread = X.std(axis=0)
-    spread[spread == 0] = 1
-    values = np.linalg.eigvalsh(solver.covariance_ / np.outer(spread, spread))
-    if values[0] < SHRINKAGE_OF_ROUNDING * values[-1]:
-        raise np.linalg.LinAlgError("S_w is singular, but for rounding")
+    if shrinkage == "auto":  # which may be 0
+        spread = X.std(axis=0)
+        spread[spread == 0] = 1
+        values = np.linalg.eigvalsh(solver.covariance_ / np.outer(spread, spread))
+        if values[0] < SHRINKAGE_OF_ROUNDING * values[-1]:
+            raise np.linalg.LinAlgError("S_w is singular, but for rounding")
     return np.asarray(solver.scalings_.T[:n_components]).copy()
 
 

@@ -62,12 +62,10 @@ def test_lda_gives_the_distances_of_scikit_learns_transform(iris, n_components, 
 
 @pytest.mark.parametrize("n_components", [2, None])
 @pytest.mark.parametrize("shrinkage", ["auto", 0.3, 0.95])
-@pytest.mark.parametrize("n_features", [60, 56])
-def test_lda_of_few_rows_gives_scikit_learns_discriminants(shrinkage, n_components, n_features):
+def test_lda_of_fewer_rows_than_features_gives_scikit_learns_discriminants(shrinkage, n_components):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), (30, 10, 17, 1))
-    X = rng.normal(size=(58, n_features)) * np.linspace(3, 0.1, n_features)
-    X += rng.normal(size=(4, n_features))[y]
+    X = rng.normal(size=(58, 60)) * np.linspace(3, 0.1, 60) + rng.normal(size=(4, 60))[y]
     X[:, 5] = 2.0
     X[:, 6] = np.array([0.1, 0.3, 0.7, 1.1])[y]  # their means over a class are rounded
     assert (X[y == 0, 6].mean() != 0.1) or (X[y == 2, 6].mean() != 0.7)
@@ -84,6 +82,15 @@ def test_the_shrinkage_is_that_of_ledoit_and_wolf(shape):
     X = np.random.default_rng(0).normal(size=shape) * np.linspace(1, 3, shape[1])
     X -= X.mean(axis=0)
     assert ledoit_wolf(X) == pytest.approx(ledoit_wolf_shrinkage(X, assume_centered=True))
+
+
+@pytest.mark.parametrize("shrinkage", ["auto", 1e-8, 0.1, 1])
+def test_columns_that_hardly_vary_do_not_make_the_covariance_singular(shrinkage):
+    """As the last principal axes of as many rows do, which vary by rounding alone."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 60)), np.arange(60) % 6
+    X[:, -1] *= 1e-15
+    assert LDA(shrinkage=shrinkage).fit(X, y).components_.shape == (5, 60)
 
 
 def test_lda_worked_by_hand():
