@@ -196,7 +196,7 @@ def test_few_groups_of_judgements_are_described_and_not_tested(tmp_path):
 
 def test_a_claim_on_judgements_is_tested_over_their_groups(tmp_path):
     """The error of a weighted mean, by its linear approximation: the jackknife has about that."""
-    shares = {"DeepRanking": 0.9, "OASIS: hand-made": 0.8}
+    shares = {"OASIS: hand-made": 0.9, "texton": 0.8}
     run = of_judgements(tmp_path / "run", **shares)
     claims = [claim for claim in CLAIMS if claim.id == "D1"]
     measured = measured_effects(claims, {"deep-ranking": {"run": run}})

@@ -14,7 +14,7 @@ from oasis_bench.command_line import main
 from oasis_bench.experiment import Experiment, LearnerSpec, changed, package_hash, read_experiment
 from oasis_bench.experiment.identity import CODE, DECIDING, _meaning
 from oasis_bench.plugins import Registry
-from oasis_bench.runs import has_result, several
+from oasis_bench.runs import has_result
 from oasis_bench.system import UsageError
 
 SUITE = """
@@ -120,7 +120,7 @@ def test_a_finished_run_of_other_code_is_refused(suite, tmp_path, capsys, monkey
     assert main(command) == 2
     assert "the code of 'Mine' has changed since: choose another" in capsys.readouterr().err
     plugin.write_text(MINE)
-    monkeypatch.setattr(several, "package_hash", lambda: "0" * 64)
+    monkeypatch.setattr("oasis_bench.runs.several.package_hash", lambda: "0" * 64)
     assert main(command) == 1
     assert "near is left out: " in (told := capsys.readouterr().err)
     assert "has changed since" in told
