@@ -103,8 +103,8 @@ class LDA(LabelLearner):
             "give a larger one, below 1"
         )
 
-    def _uses_products_with_rows(self, *shape: int) -> bool:
-        return shape[0] < shape[1] and self.shrinkage != 1  # at 1 all directions are as good
+    def _uses_products_with_rows(self, n: int, d: int) -> bool:
+        return n < d and self.shrinkage != 1  # at 1 all directions are as good
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)

@@ -15,7 +15,6 @@ from contextlib import closing, suppress
 from io import BytesIO, StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -159,7 +158,7 @@ def run(
     folder = None if output is None else Path(output)
     rows = None
     if dataset is not None and not isinstance(dataset, str | Path):
-        ending, rows = rows_as_file(dataset, of_data)
+        ending, rows = rows_as_file(dataset, of_data.get("label"))
         folder = new_run_folder("rows") if folder is None else folder
         dataset = folder.absolute().with_name(folder.name + ending)
     plan = changed(
@@ -276,7 +275,7 @@ def fit(
         raise UsageError(f"{name} has no effect on a fit on all rows: leave it out")
     with TemporaryDirectory() as folder, closing(ProgressDisplay(live=True)) as display:
         if not isinstance(dataset, str | Path):
-            ending, content = rows_as_file(dataset, options)
+            ending, content = rows_as_file(dataset, options.get("label"))
             dataset = Path(folder) / f"rows{ending}"
             dataset.write_bytes(content)
         plan = Experiment("fit", str(dataset), specs, classes=("all",), tasks=("retrieval",))
@@ -327,12 +326,12 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
-def rows_as_file(data: Any, options: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, bytes]:
+def rows_as_file(data: Any, label: str | None = None) -> tuple[str, bytes]:
     """Return the ending and the content of a file of rows, for the data set 'file'.
 
     The rows are a table with a column of labels, or (X, y): rows (n_rows, n_features), dense,
     sparse or a table, and a label for each.  Tables are from pandas, polars or Arrow, or have
-    Arrow's stream.  Tensors become arrays.  `options` are those of the data set.
+    Arrow's stream.  Tensors become arrays.  `label` is for a table.
     """
     data = table_of(data)
     if isinstance(data, pd.DataFrame):
@@ -342,8 +341,7 @@ def rows_as_file(data: Any, options: Mapping[str, Any] = MappingProxyType({})) -
             f"the data set is of type {type(data).__name__}: give a name, a path, a DataFrame with "
             "a column of labels, or (X, y)"
         )
-    if "label" in options:
-        label = options["label"]
+    if label is not None:
         raise UsageError(f"label = {label!r} of (X, y): y has the labels: leave label out")
     X, given = map(table_of, data)
     is_sparse = sparse.issparse(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ def go_on(
             again = f"interrupted: repeat the command with {spelled('output')} {folder} to continue"
             raise KeyboardInterrupt(again) from None
     if is_finished(folder, experiment):
-        refuse_changed_code(folder, how, {package_hash()})
+        refuse_changed_code(folder, how)
         watcher.note(f"{folder} is finished")
         return Ended(0)
     if has_run(folder):
@@ -85,14 +85,14 @@ def is_finished(folder: Path, experiment: Experiment) -> bool:
     return info.finished is not None
 
 
-def refuse_changed_code(folder: Path, how: How, codes: Collection[str] = ()) -> None:
-    """Refuse a run of other code than `codes`, if there are any, or of changed plug-in files."""
+def refuse_changed_code(folder: Path, how: How, ours: bool = True) -> None:
+    """Refuse a run whose plug-in files, or `ours` our own code, have changed since."""
     algorithms = Registry.load(how.plugin_files).algorithms
     for identity in read_run(folder).info.identities.values():
         learner = algorithms[identity["algorithm"]]
-        is_ours = learner.__module__.partition(".")[0] == oasis_bench.__name__
-        if (codes and identity["code"] not in codes) or not (
-            is_ours or identity["source"] == source_hash(learner)
+        is_plugin = learner.__module__.partition(".")[0] != oasis_bench.__name__
+        if (ours and identity["code"] != package_hash()) or (
+            is_plugin and identity["source"] != source_hash(learner)
         ):
             raise UsageError(
                 f"{folder} is finished, but the code of {quoted(identity['learner'])} has changed "
@@ -135,7 +135,7 @@ def _run_suite(
     for name, one in corpora.items():
         if has_result(results / f"{name}.csv", one):
             if is_finished(folder / name, one):  # it refuses settings that a result does not show
-                refuse_changed_code(folder / name, how)
+                refuse_changed_code(folder / name, how, ours=False)
         else:
             left[name] = one
     watcher.note(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
