@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -199,14 +200,14 @@ class Trainer:
         for one, its_velocity in zip(self._learned, self._velocity, strict=True):
             self._optimizer.state[one]["momentum_buffer"] = its_velocity
         self._at_once: int | None = None
-        self._features = None
-        if freeze_backbone:  # of pictures that are not shifted, once
-            self._features = _in_blocks(network.eval().backbone, pictures)
+        # What a frozen backbone gives of pictures that are not shifted, each computed once.
+        self._features: dict[int, Any] | None = {} if freeze_backbone else None
 
     def step(self, triplets: Triplets, rng: np.random.Generator) -> None:
         """Change the weights by one batch of triplets (n_triplets, 3) of picture numbers."""
         items, places = np.unique(triplets, return_inverse=True)
         places = places.reshape(triplets.shape)
+        self._prepare(items)
         pictures = shifted(self.pictures[items], self._shift, rng)
         seed = int(rng.integers(2**63))
         self.network.train()
@@ -226,12 +227,25 @@ class Trainer:
         """Return the momentum of all weights that are learned, as one vector."""
         return to_vector(self._velocity)
 
+    def _prepare(self, items: Triplets) -> None:
+        """Apply a frozen backbone to pictures that it has not seen; others make its blocks full."""
+        if self._features is None:
+            return
+        known, new = self._features, [item for item in items.tolist() if item not in self._features]
+        others = (it for it in range(len(self.pictures)) if it not in known and it not in new)
+        block = [*new, *islice(others, -len(new) % EMBEDDED_AT_ONCE)]
+        if block:
+            found = _in_blocks(self.network.eval().backbone, self.pictures[block])
+            known.update(zip(block, found, strict=True))
+
     def _add_gradient(
         self, items: Triplets, pictures: Pixels, places: Triplets, n_triplets: int
     ) -> None:
         some, order = np.unique(places, return_inverse=True)
         inputs = as_tensor(pictures[some], device_of(self.network))
-        features = None if self._features is None else self._features[items[some]]
+        features = None
+        if self._features is not None:
+            features = torch.stack([self._features[item] for item in items[some].tolist()])
         with torch.autocast("cuda", torch.bfloat16, enabled=inputs.is_cuda):
             embedded = self.network(inputs, features)
         query, positive, negative = embedded.float()[order.reshape(places.shape)].unbind(1)

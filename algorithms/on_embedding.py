@@ -125,6 +125,9 @@ class _OnEmbedding(HyperParameters, MetricLearner):
             with_relevance.fit(seen, y, relevance=relevance)
         else:
             _taught(embedder, seen, y, triplets, rng)
+        if parts["learner"].takes_triplets and triplets is not None and len(triplets):
+            items, places = np.unique(triplets, return_inverse=True)
+            X, triplets = X[items], places.reshape(triplets.shape)  # it reads no others
         learner = _taught(parts["learner"], _described(embedder, X), y, triplets, rng)
         self.embedder_, self.learner_ = embedder, learner
         return self

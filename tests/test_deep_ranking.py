@@ -205,6 +205,27 @@ class TestSteps:
         for name, one in trainer.network.state_dict().items():
             assert name.startswith("backbone.") == bool((one == before[name]).all()), name
 
+    def test_a_frozen_backbone_processes_a_picture_once_and_when_a_step_needs_it(self):
+        import torch
+
+        from oasis_bench.algorithms._ranking_network import as_tensor
+
+        X, rng = pictures(80), np.random.default_rng(0)
+        trainer, all_seen, n_processed = self.trainer(X, freeze_backbone=True), [], []
+        twin = self.trainer(X).network
+        trainer.network.backbone.register_forward_pre_hook(
+            lambda _module, inputs: n_processed.append(len(inputs[0]))
+        )
+        for items, n_blocks in (([70, 3, 41], 1), ([3, 79, 70], 2), (range(60), 2), (range(80), 3)):
+            triplets = rng.permutation(np.resize(items, 3 * -(-len(items) // 3))).reshape(-1, 3)
+            trainer.step(triplets, rng)
+            all_seen += items
+            assert n_processed == [32] * n_blocks
+            with torch.no_grad():
+                expected = twin.backbone(as_tensor(X[all_seen], "cpu")).numpy()
+            found = [trainer._features[item].numpy() for item in all_seen]
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+
     def test_out_of_memory_halves_what_is_learned_from_at_once(self):
         # More than 24 pictures at once ask for a petabyte: the error is the allocator's own.
         import torch
@@ -336,6 +357,16 @@ class TestOnPoints:
         step = min(0.3, max(0.0, 1 - q @ (p - n)) / (V**2).sum())
         W = learner.learner_.bilinear_matrix_
         np.testing.assert_allclose(W, np.eye(8) + step * V, atol=1e-6)
+
+    def test_a_learner_of_triplets_gets_only_the_points_of_their_pictures(self, monkeypatch):
+        X, *_ = halves(30)
+        embed, embedded = DeepRanking.embed, []
+        monkeypatch.setattr(
+            DeepRanking, "embed", lambda self, X: embedded.append(X) or embed(self, X)
+        )
+        learner = on_points(OASIS(0.3, n_steps=1), n_steps=32)
+        learner.partial_fit_triplets(X, [[23, 1, 9], [9, 1, 2]])
+        np.testing.assert_array_equal(embedded, [X[[1, 2, 9, 23]]])
 
 
 def with_features(relevance=None, **params):
