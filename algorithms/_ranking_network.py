@@ -195,8 +195,8 @@ class Trainer:
             nesterov=momentum > 0,
         )
         self._velocity = [torch.zeros_like(one) for one in self._learned]
-        if velocity is not None:
-            from_vector(velocity, self._velocity)
+        if velocity is not None and len(velocity) == sum(one.numel() for one in self._velocity):
+            from_vector(velocity, self._velocity)  # otherwise the backbone was frozen, or is now
         for one, its_velocity in zip(self._learned, self._velocity, strict=True):
             self._optimizer.state[one]["momentum_buffer"] = its_velocity
         self._at_once: int | None = None

@@ -11,9 +11,10 @@ import math
 import os
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -255,7 +256,7 @@ def set_distances(
     others: Patches,
     folder: Path | None = None,
     progress: Progress = no_progress,
-) -> list[npt.NDArray[np.float32]]:
+) -> Iterable[npt.NDArray[np.float32]]:
     """Compute the distances d_ji,m from feature to set (Frome et al., ICCV 2007, section 3).
 
     d_ji,m is the smallest Euclidean distance of patch m of exemplar j to any patch of the same
@@ -283,7 +284,7 @@ def set_distances(
 
     Returns
     -------
-    list of ndarray of shape (n_others, M_j), float32
+    iterable of ndarray of shape (n_others, M_j), float32
         One array for each exemplar, in C order.  M_j counts its patches of all kinds, in the order
         of ``exemplars.kinds``, each kind's patches in their order.
 
@@ -302,7 +303,7 @@ def set_distances(
         os.utime(folder)
         _free(folder.parent, 4 * len(others) * sum(_n_patches(exemplars)), keep=folder)
         _computed(exemplars, others, paths, progress)
-        return [np.load(path, mmap_mode="r") for path in paths]
+        return map(partial(np.load, mmap_mode="r"), paths)  # one open file at a time
     except OSError as error:
         raise UsageError(
             f"cannot keep distances in {folder}: {error.strerror}: free space or choose another "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Self
@@ -115,7 +116,8 @@ class _OnEmbedding(HyperParameters, MetricLearner):
         triplets = None if triplets is None else check_triplets(triplets, len(X))
         rng = check_random_state(self.random_state)
         parts = {name: _seeded(part, rng) for name, part in self._parts().items()}
-        embedder = embedder or parts["embedder"]
+        # A copy goes on: the model stays as it is until both have learned.
+        embedder = copy.deepcopy(embedder) or parts["embedder"]
         seen = _seen_by(embedder, X)
         if "relevance" in parts:
             features = Patches(X.kinds)
@@ -125,9 +127,6 @@ class _OnEmbedding(HyperParameters, MetricLearner):
             with_relevance.fit(seen, y, relevance=relevance)
         else:
             _taught(embedder, seen, y, triplets, rng)
-        if parts["learner"].takes_triplets and triplets is not None and len(triplets):
-            items, places = np.unique(triplets, return_inverse=True)
-            X, triplets = X[items], places.reshape(triplets.shape)  # it reads no others
         learner = _taught(parts["learner"], _described(embedder, X), y, triplets, rng)
         self.embedder_, self.learner_ = embedder, learner
         return self

@@ -104,7 +104,8 @@ def feature_rows(
     for name, rows in zip(kinds, several, strict=True):
         here = np.isin(rows.kept, kept)
         if rows.patches is None:
-            groups[re.sub(r"\W", "_", name)] = normalize(rows.X[here])
+            found = normalize(rows.X[here]) if kept else np.empty((0, 1), np.float32)
+            groups[re.sub(r"\W", "_", name)] = found
         else:
             groups |= {of: kind.descriptors[here] for of, kind in rows.patches.kinds.items()}
     return PictureRows(

@@ -105,11 +105,13 @@ class JudgedPictures(Fields, Dataset, kw_only=True):
         teachers = partial(teachers_of, source, self.name, pictures, progress, warn)
         rows = feature_rows(self.asked_features, pictures, progress, teachers)
         picture_files.refuse_left_out(rows.left_out)
+        pixels = None
+        if self.pixels is not None:
+            pixels, _, broken = picture_files.pixels_of(pictures, self.pixels, progress)
+            picture_files.refuse_left_out(broken)
         return LabelledRows(
             *(rows.X, y, class_names, images, left_out, triplets),
-            pixels=None
-            if self.pixels is None
-            else picture_files.pixels_of(pictures, self.pixels, progress),
+            pixels=pixels,
             patches=rows.patches,
             remarks=rows.remarks,
         )

@@ -134,10 +134,10 @@ def in_threads(
 
 
 def hashed_pictures(paths: Sequence[Path], progress: Progress) -> list[Picture]:
-    """Hash each file (SHA-256); a file that cannot be read has the reason in place of a hash."""
+    """Hash each file (SHA-256); one that cannot be read has its path and the reason instead."""
     files = dict.fromkeys(paths)
     hashes, faults = in_threads(_content_hash, "reading picture files", files, progress)
-    contents = hashes | {path: fault.reason for path, fault in faults.items()}
+    contents = hashes | {path: f"{path}: {fault.reason}" for path, fault in faults.items()}
     return [Picture(path, contents[path]) for path in paths]
 
 
@@ -259,8 +259,13 @@ def resized(picture: Picture, side: int, enough: int | None = None) -> Image:
     return read_image(picture.path, enough).resize((side, side), Image.Resampling.BILINEAR)
 
 
-def pixels_of(pictures: Sequence[Picture], side: int, progress: Progress) -> Pixels:
-    """Decode each picture to `side` x `side` pixels: (n_pictures, side, side, 3), uint8."""
+def pixels_of(
+    pictures: Sequence[Picture], side: int, progress: Progress
+) -> tuple[Pixels, list[int], LeftOut]:
+    """Decode pictures to `side` x `side` pixels (n_usable, side, side, 3), uint8.
+
+    Then come the numbers of the pictures that can be used, and the others with the reason.
+    """
     require_memory(
         2 * len(pictures) * side**2 * 3,
         f"{len(pictures)} pictures of {side} x {side} pixels",
@@ -272,8 +277,10 @@ def pixels_of(pictures: Sequence[Picture], side: int, progress: Progress) -> Pix
 
     compute = partial(in_threads, decode, "decoding pictures")
     found, faults = described(pictures, compute, "pixels", CODE, [str(side)], progress)
-    refuse_left_out(named(pictures, faults))
-    return np.concatenate([found[picture.content][0] for picture in pictures])
+    kept = [number for number, one in enumerate(pictures) if one.content not in faults]
+    parts = [found[pictures[number].content][0] for number in kept]
+    none = np.empty((0, side, side, 3), np.uint8)
+    return np.concatenate([none, *parts]), kept, named(pictures, faults)
 
 
 THUMBNAIL = 16

@@ -226,6 +226,13 @@ class TestSteps:
             found = [trainer._features[item].numpy() for item in all_seen]
             np.testing.assert_allclose(found, expected, atol=1e-5)
 
+    @pytest.mark.parametrize("first", [True, False])
+    def test_learning_goes_on_after_the_backbone_is_frozen_or_no_longer(self, first):
+        X, y, _ = halves(20)
+        learner = small(n_steps=64, freeze_backbone=first).fit(X, y)
+        learner.set_params(freeze_backbone=not first).partial_fit(X, y)
+        assert learner.n_steps_ == 128
+
     def test_out_of_memory_halves_what_is_learned_from_at_once(self):
         # More than 24 pictures at once ask for a petabyte: the error is the allocator's own.
         import torch
@@ -358,15 +365,18 @@ class TestOnPoints:
         W = learner.learner_.bilinear_matrix_
         np.testing.assert_allclose(W, np.eye(8) + step * V, atol=1e-6)
 
-    def test_a_learner_of_triplets_gets_only_the_points_of_their_pictures(self, monkeypatch):
+    def test_an_error_of_the_learner_leaves_the_model_as_it_was(self, monkeypatch):
         X, *_ = halves(30)
-        embed, embedded = DeepRanking.embed, []
-        monkeypatch.setattr(
-            DeepRanking, "embed", lambda self, X: embedded.append(X) or embed(self, X)
-        )
         learner = on_points(OASIS(0.3, n_steps=1), n_steps=32)
-        learner.partial_fit_triplets(X, [[23, 1, 9], [9, 1, 2]])
-        np.testing.assert_array_equal(embedded, [X[[1, 2, 9, 23]]])
+        before = learner.partial_fit_triplets(X, [[3, 1, 2]]).similarity(X, X)
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(OASIS, "partial_fit_triplets", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            learner.partial_fit_triplets(X, [[5, 7, 2]])
+        np.testing.assert_array_equal(learner.similarity(X, X), before)
 
 
 def with_features(relevance=None, **params):

@@ -345,6 +345,26 @@ class TestImageFolder:
                 ("dogs/c.gif", "dogs"),
             ]
 
+    @pytest.mark.filterwarnings("ignore:.*notes.txt")
+    def test_a_broken_picture_is_left_out_of_pixels_without_other_features(self, home):
+        (home / "cats" / "a.png").write_bytes(b"no picture")
+        with pytest.warns(UserWarning, match=r"left out: .*a\.png': no picture"):
+            rows = ImageFolder(home, features="none", pixels=8).load()
+        assert [image.name for image in rows.images] == ["b.PNG", "a.jpeg", "c.gif"]
+        assert rows.pixels.shape == (3, 8, 8, 3)
+        np.testing.assert_array_equal(rows.y, [0, 0, 1])
+
+    @pytest.mark.filterwarnings("ignore")
+    @pytest.mark.parametrize("features", ["none", "lab+hog"])
+    def test_a_folder_of_broken_pictures_is_refused_by_the_first_reason(self, tmp_path, features):
+        if features != "none":
+            pytest.importorskip("skimage", reason='pip install -e ".[handmade]" is needed')
+        for name in ("a", "b"):
+            (tmp_path / "mine" / name).mkdir(parents=True)
+            (tmp_path / "mine" / name / f"{name}.png").write_bytes(b"no picture")
+        with pytest.raises(UsageError, match=r"none of the .* can be used; .*a\.png': no picture"):
+            ImageFolder(tmp_path / "mine", features=features, pixels=8).load()
+
     def test_more_kinds_of_pictures_are_read_and_other_files_are_counted(self, home):
         for name, kind in (("d.jfif", "JPEG"), ("e.jpe", "JPEG"), ("f.ppm", None), ("g.pgm", None)):
             Image.new("L" if name == "g.pgm" else "RGB", (8, 8)).save(home / "dogs" / name, kind)

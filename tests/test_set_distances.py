@@ -1,6 +1,7 @@
 """Distances from patches to sets of patches: against cdist in float64, and kept on disk."""
 
 import os
+import resource
 
 import numpy as np
 import pytest
@@ -114,6 +115,19 @@ def test_kept_distances_are_read_again_and_damaged_ones_computed_again(tmp_path)
         np.testing.assert_array_equal(one, other)
     set_distances(exemplars[[1, 0]], others, tmp_path)
     assert len(list(tmp_path.iterdir())) == 2  # other content, another folder
+
+
+def test_kept_distances_of_many_pictures_need_few_open_files(tmp_path):
+    pictures = Patches({"a": kind([2] * 60, 3)})
+    direct, limits = set_distances(pictures, pictures), resource.getrlimit(resource.RLIMIT_NOFILE)
+    n_open = max(map(int, os.listdir("/proc/self/fd" if os.path.exists("/proc") else "/dev/fd")))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n_open + 20, limits[1]))
+    try:
+        kept = set_distances(pictures, pictures, tmp_path)
+        for one, other in zip(kept, direct, strict=True):
+            np.testing.assert_array_equal(one, other)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_distances_used_longest_ago_make_room(tmp_path, monkeypatch):
