@@ -154,7 +154,7 @@ def caltech256(tmp_path, monkeypatch):
 
 PAPERS = {
     "paper-table4": ("B10",),
-    "paper-table4-more": ("B20", "B50"),
+    "paper-table4-more": ("B50", "B20"),
     "paper-easy": ("Easy10", "Var10", "Var20"),
     "paper-curve": ("B10",),
     "paper-family": ("B10", "B20"),

@@ -59,7 +59,7 @@ DATASET = "caltech256"
 
 CLASS_LISTS = {
     "paper-table4": ("B10",),
-    "paper-table4-more": ("B20", "B50"),
+    "paper-table4-more": ("B50", "B20"),
     "paper-easy": ("Easy10", "Var10", "Var20"),
     "paper-curve": ("B10",),
     "paper-family": ("B10", "B20"),
@@ -99,11 +99,11 @@ class ClassList:
             return cls(subset, stand_in=False)
         if e.built_in not in CLASS_LISTS:
             return None
-        planned, lists = read_experiment(e.built_in), CLASS_LISTS[e.built_in]
-        subsets = zip(e.classes, run.info.classes, planned.classes, lists, strict=False)
-        for item, name, theirs, own in subsets:
-            if e.dataset == planned.dataset and name == subset and item == theirs:
-                return cls(own, stand_in=True)
+        planned = read_experiment(e.built_in)
+        lists = dict(zip(planned.classes, CLASS_LISTS[e.built_in], strict=False))
+        for item, name in zip(e.classes, run.info.classes, strict=False):
+            if e.dataset == planned.dataset and name == subset and item in lists:
+                return cls(lists[item], stand_in=True)
         return None
 
     def precision(self) -> pd.DataFrame:
