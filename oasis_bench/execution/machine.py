@@ -200,7 +200,7 @@ class TrialProcess:
         self._line, theirs = socket.socketpair()
         self._kills_before = _oom_kills()
         stage = self._conversation.start(self._server.pid, self._line, self._begin_phase)
-        self._inbox = self._conversation.inbox
+        self._inbox = self._conversation.line.inbox
         self._server.start(learner_process, stage, line=theirs.fileno(), module=learner.__module__)
         theirs.close()
         self._inbox.send_file(self._conversation.printed.descriptor)
@@ -213,7 +213,7 @@ class TrialProcess:
 
     def _hold_to_budget(self) -> None:
         conversation, now = self._conversation, time.monotonic()
-        phase = conversation.phase
+        phase = conversation.line.phase
         if not self._inbox.is_open:  # then its process should end soon
             self.deadline = min(self.deadline, now + END_SECONDS)
         if now > self.deadline and not self._inbox.is_open:
@@ -230,7 +230,7 @@ class TrialProcess:
             conversation.end("out of memory", f"{phase} took more than {limit}")
 
     def _cause_of_death(self, code: int) -> tuple[Literal["out of memory", "crashed"], str]:
-        phase = self._conversation.phase
+        phase = self._conversation.line.phase
         if code == -signal.SIGKILL and _oom_kills() > self._kills_before:
             return "out of memory", f"the system killed it during {phase}"
         how = f"exited with status {code}"

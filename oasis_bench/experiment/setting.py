@@ -170,7 +170,7 @@ def setting(
     }
     if issubclass(kind, Limit):
         default = kind.of("default", default)
-        usual |= {"read": str, "check": kind.of}
+        usual["read"] = str
     known = Setting(help, default, kind, **{**usual, **more})
     return field(default=default, metadata={"setting": known})
 

@@ -451,9 +451,8 @@ class Plan:
         e, rows, spec = self.experiment, self.rows, self.experiment.learners[label]
         learner = self.registry.algorithms[spec.algorithm]
         scalings = self.scalings if learner.takes == "rows" else ("none",)
-        if learner.takes == "rows":
-            for scaling in scalings:
-                Scaling(scaling).refuse(rows.X)
+        for scaling in scalings:
+            Scaling(scaling).refuse(rows.X)
         if spec.model is not None and len(scalings) > 1:
             raise UsageError(
                 f"{spelled('scaling', ','.join(scalings))}: a saved model takes one: name that "

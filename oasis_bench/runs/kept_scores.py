@@ -55,18 +55,16 @@ def evaluate_run(
     with Store.open(folder) as store:
         info = store.info()
         refuse_missing_plugins(info, plugin_files, folder)
-        plugin_files = list(dict.fromkeys(path.resolve() for path in plugin_files))
         registry = Registry.load(plugin_files)
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
         wanted = experiment.find_tasks(registry)
         if any(task.has_measure(info.experiment.choose_by or "") for task in wanted):
             experiment = replace(experiment, choose_by=info.experiment.choose_by)
-        splits = {str(one["split"]) for one in info.identities.values()}
         for task in wanted:
-            if task.split not in splits:
+            if task.split not in info.sources.splits:
                 raise UsageError(
                     f"{task.name} needs the split {task.split}, and the run has "
-                    f"{' and '.join(sorted(splits))}: evaluate it in a new run"
+                    f"{' and '.join(sorted(info.sources.splits))}: evaluate it in a new run"
                 )
         rows, trials = _find_kept_scores(folder, info, experiment, plugin_files, watcher)
         for one in trials.values():

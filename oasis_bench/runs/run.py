@@ -283,8 +283,6 @@ def _run_trials(
         if not store.statuses():
             raise  # nothing was kept
         files = [word for path in how.plugin_files for word in ("--plugin", str(path))]
-        kept = {Folder.MODELS: "--save-models", Folder.PREDICTIONS: "--predictions"}
-        files += [option for kind, option in kept.items() if kind in how.keep]
         words = ["python", "-m", "oasis_bench", "run", "--resume", str(store.folder), *files]
         raise KeyboardInterrupt(
             f"interrupted after {done} of {len(specs)} trials; they are kept: "
@@ -315,8 +313,7 @@ def _sources(plan: Plan) -> Sources:
         for label, spec in experiment.learners.items()
     }
     splits = {}
-    for name in plan.splits:
-        split = registry.splits[name](experiment).for_rows(plan.rows)
+    for name, (split, *_) in plan.splits.items():
         splits[name] = SplitSource(
             summary=split.in_words(),
             citation=split.citation,

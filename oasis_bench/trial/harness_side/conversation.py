@@ -15,56 +15,41 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.plugins import MetricLearner
 from oasis_bench.trial import wall
 from oasis_bench.trial.harness_side.findings import EndsTrialError
-from oasis_bench.trial.harness_side.inbox import Expected, Inbox, Line, Talk
+from oasis_bench.trial.harness_side.inbox import Expected, Line, Talk
 from oasis_bench.trial.harness_side.result import PrintedOutput, TrialResult
 from oasis_bench.trial.harness_side.rows import Status
 from oasis_bench.trial.harness_side.stages import Trial, stages_of
 
 
 class Conversation:
-    """A running trial: `phase` is its current work; `result` is set when it has ended.
+    """A running trial; `result` is set when it has ended.
 
+    `line` has its current phase and the inbox for messages of its current process.
     The output of its processes is appended to `log`, a file in the folder of the run.
     """
 
     def __init__(self, trial: Trial, log: Path) -> None:
-        self._trial, self.spec = trial, trial.spec
+        self._trial, self.spec, self.learner = trial, trial.spec, trial.learner
         self.first_bytes: int | None = None  # memory of the processes before the stage
         self.result: TrialResult | None = None
-        self._line = Line(rough=trial.spec.shares_cores)
-        self._left = stages_of(self._trial, self._line)
+        self.line = Line(rough=trial.spec.shares_cores)
+        self._left = stages_of(self._trial, self.line)
         self.printed = PrintedOutput(trial.spec, log)
         self.next_stage()
 
-    @property
-    def phase(self) -> str:
-        """The current phase of the trial."""
-        return self._line.phase
-
-    @property
-    def inbox(self) -> Inbox:
-        """The inbox for messages of the current process."""
-        return self._line.inbox
-
     def next_stage(self) -> bool:
         """Begin the next stage and return True; without one, end the trial and return False."""
-        self._line.phase, self.first_bytes = "the start", None
+        self.line.phase, self.first_bytes = "the start", None
         stage = next(self._left, None)
         if stage is None:
             self.end("ok")
             return False
-        self._line.stage, work = stage
+        self.line.stage, work = stage
         self._talk = self._whole(work)
         self._expected: Expected = next(self._talk)
         return True
-
-    @property
-    def learner(self) -> type[MetricLearner]:
-        """The class of the learner."""
-        return self._trial.learner
 
     def start(
         self, server: int, line: socket.socket, begin_phase: Callable[[], object]
@@ -73,15 +58,15 @@ class Conversation:
 
         The process runs below `server`; ``begin_phase()`` restarts its time budget.
         """
-        self._line.connect(server, line, begin_phase)
-        return self._trial.begun(self._line.stage, server)
+        self.line.connect(server, line, begin_phase)
+        return self._trial.begun(self.line.stage, server)
 
     def listen(self) -> bool:
         """Handle all received messages; return whether the stage has ended without error.
 
         An unexpected message ends the trial.
         """
-        line = self._line
+        line = self.line
         try:
             while self.result is None:
                 came: Any

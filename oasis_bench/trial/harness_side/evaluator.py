@@ -213,12 +213,11 @@ class Evaluator:
         places = np.argsort(items.original_order)[drawn]
         if spec.queries is not None:
             places = places[np.isin(items.test_rows[places], spec.queries)]
-        self._examples = places[: spec.examples]
         y = items.truth.y
         self._projected: KeptRows | None = None
         if spec.projection and isinstance(y, np.ndarray):
             self._projected = KeptRows(items_in_plane(y, seed), n_test)
-        self._shown = KeptRows(self._examples, n_test)
+        self._shown = KeptRows(places[: spec.examples], n_test)
         self._shows_votes = False
         self._sampled = {
             gallery: KeptRows(items.sample, len(items.ties[gallery]))
@@ -359,7 +358,7 @@ class Evaluator:
 
     def retrievals(self) -> list[RetrievalRow]:
         """Return the first items that the example queries retrieve; learners share the queries."""
-        queries = self._examples
+        queries = self._shown.queries
         if "test" not in self.readers or not len(queries) or self._items.truth.y is None:
             return []
         scores = kernel_ready(self._shown.rows)
@@ -409,7 +408,7 @@ def _agree(scores: Scores2D, others: Scores2D) -> bool:
         return True
     finite = others[np.isfinite(others)]
     if not finite.size:
-        return bool(np.array_equal(scores, others))
+        return False
     with np.errstate(over="ignore"):
         spread = float(np.ptp(finite)) or float(np.abs(finite).max())
         is_close = np.allclose(scores, others, rtol=0, atol=min(AGREEMENT * spread, HIGHEST))

@@ -103,11 +103,6 @@ class Trial:
         return self.saved_model is None and self.assignment.needs_tuning(self.learner)
 
     @property
-    def is_blended(self) -> bool:
-        """Whether the learner is blended with the baseline."""
-        return self.assignment.is_blended(self.learner)
-
-    @property
     def fit(self) -> Fit:
         """The current fit."""
         return self.findings.fits[-1]
@@ -239,7 +234,7 @@ def tune(trial: Trial, line: Line) -> Talk:
     ways = known.ways(trial.learner)
     for winner in winners:
         is_candidate = [winner.scaling, winner.params] in candidates
-        is_blend = winner.blend in (Blend.WEIGHTS if trial.is_blended else (None,))
+        is_blend = winner.blend in (Blend.WEIGHTS if known.is_blended(trial.learner) else (None,))
         is_blend &= winner.blend is None or winner.baseline_scaling in known.scalings
         voted = wall.Way("posterior", winner.posterior_blend or 0.0, winner.tau)
         is_use = (winner.use, winner.tau) == ("direct", None) or voted in ways
@@ -311,7 +306,7 @@ def load(trial: Trial, line: Line) -> Talk:
         now.blend = blend or Blend(1.0, 1.0, 1.0)
         for won in trial.winners:
             won.use, won.tau = "posterior", loaded.tau
-    elif trial.is_blended and blend is not None:
+    elif trial.assignment.is_blended(trial.learner) and blend is not None:
         for gallery in now.galleries:
             _begin_blend(trial, gallery, blend, _rows_of(trial, blend))
     yield from _score(trial, line)
