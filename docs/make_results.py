@@ -40,7 +40,8 @@ choice' what the choice of a metric in one split gives in another ('own choice i
 sentence).  'directly' compares metrics and Euclidean if all are used directly ('directly in words'
 in a sentence).
 
-For several tasks, 'in words' in place of 'planned' gives their first two in sentences, 'advice' the
+For several tasks, 'in words' in place of 'planned' gives their first two in sentences ('in short'
+with fewer tests), 'advice' the
 learner to take, 'variance' the shares of the variance ('shares' in words), and 'rules' what rules
 gain:
 
@@ -66,7 +67,7 @@ name of a file in docs/claims/, which it wrote:
 import re
 import sys
 from contextlib import chdir, suppress
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, permutations
 from pathlib import Path
 
@@ -704,13 +705,16 @@ def make_chosen(spec, folder):
     return f"The metric that is best on the other data sets is {', '.join(each)}.\n"
 
 
-def make_words(specs, folder):
-    """Write in a sentence for each task what the labels give, and what learning adds."""
-    return "".join(f"- {in_words(spec.strip(), folder)}\n" for spec in specs.split(";"))
+def make_words(specs, folder, short=False):
+    """Write in sentences for each task what the labels give, and what learning adds."""
+    return "".join(f"- {in_words(spec.strip(), folder, short)}\n" for spec in specs.split(";"))
 
 
-def in_words(spec, folder):
-    """Write what the labels give without a learned metric, and what the best metric adds."""
+def in_words(spec, folder, short):
+    """Write what the labels give without a learned metric, and what the best metric adds.
+
+    `short`: without the tests over data sets and domains, and without the best in hindsight.
+    """
     from oasis_bench.reports.leaderboard import percent
     from oasis_bench.reports.table import p_text
 
@@ -740,12 +744,17 @@ def in_words(spec, folder):
         for name, row in tested({name: gains[name] for name in best}).iterrows()
     )
     p_values = [p_text(learning[name]) for name in ("over_sets", "over_domains", "p")]
+    tests = f"corrected p {p_values[2]})."
+    if not short:
+        tests = (
+            f"p = {p_values[0]} over data sets, {p_values[1]} over their domains, {p_values[2]} "
+            f"corrected). In hindsight, {told}."
+        )
     return (
         f"**{task}: {head}.** The labels alone remove {in_points(labels, ' %')} of the error of "
         f"Euclidean distance. The metric that is best on the other data sets changes this by "
         f"{in_points(learning, ' points', '+')}, with a gain on {learning['above']:.0f} of "
-        f"{learning['n']:.0f} data sets (p = {p_values[0]} over data sets, {p_values[1]} over "
-        f"their domains, {p_values[2]} corrected). In hindsight, {told}."
+        f"{learning['n']:.0f} data sets ({tests}"
     )
 
 
@@ -793,9 +802,11 @@ def make_shares(specs, folder):
     more, less = ("use", "method") if shares["use"] > shares["method"] else ("method", "use")
     return (
         f"- **Known classes: the {more} matters more than the {less}.** Of the variance of error "
-        f"reductions the use has {known['use']} and the method {known['method']}. Among new "
-        f"classes they have {new['use']} and {new['method']}, and which method helps on which data "
-        f"set has {new['data set x method']}, the noise of the splits included.\n"
+        f"reductions the use has {known['use']} and the method {known['method']}; which method "
+        f"helps on which data set has {known['data set x method']}, noise of the splits included. "
+        f"Among new classes these are {new['use']}, {new['method']} and "
+        f"{new['data set x method']}. Many methods are much alike, which makes the share of the "
+        "method small.\n"
     )
 
 
@@ -1214,6 +1225,7 @@ def make_page(text, folder):
         "own choice": make_own_choice,
         "own choice in words": make_own_choice_in_words,
         "chosen": make_chosen,
+        "in short": partial(make_words, short=True),
         "in words": make_words,
         "advice": make_advice,
         "variance": make_variance,
