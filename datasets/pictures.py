@@ -196,7 +196,7 @@ class ImageDataset(Fields, Dataset, kw_only=True):
             pixels, decoded, left_out = picture_files.pixels_of(asked, self.pixels, progress)
             for line in picture_files.fault_lines(left_out):
                 tell(line)
-            if not decoded:
+            if left_out and not decoded:
                 path, fault = left_out[0]
                 raise self._none_usable(len(asked), path, fault.reason)
             rows = [rows[number] for number in decoded]

@@ -361,7 +361,7 @@ class TestImageFolder:
             pytest.importorskip("skimage", reason='pip install -e ".[handmade]" is needed')
         for name in ("a", "b"):
             (tmp_path / "mine" / name).mkdir(parents=True)
-            (tmp_path / "mine" / name / f"{name}.png").write_bytes(b"no picture")
+            (tmp_path / "mine" / name / f"{name}.png").write_text(f"no picture {name}")
         with pytest.raises(UsageError, match=r"none of the .* can be used; .*a\.png': no picture"):
             ImageFolder(tmp_path / "mine", features=features, pixels=8).load()
 
