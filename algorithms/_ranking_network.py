@@ -207,7 +207,7 @@ class Trainer:
         """Change the weights by one batch of triplets (n_triplets, 3) of picture numbers."""
         items, places = np.unique(triplets, return_inverse=True)
         places = places.reshape(triplets.shape)
-        self._prepare(items)
+        features = self._of_frozen_backbone(items)
         pictures = shifted(self.pictures[items], self._shift, rng)
         seed = int(rng.integers(2**63))
         self.network.train()
@@ -217,7 +217,7 @@ class Trainer:
                 with torch.random.fork_rng():
                     torch.manual_seed(seed)
                     for part in slices(len(triplets), self._at_once or len(triplets)):
-                        self._add_gradient(items, pictures, places[part], len(triplets))
+                        self._add_gradient(features, pictures, places[part], len(triplets))
                 break
             except RuntimeError as error:
                 self._halve(error, len(triplets))
@@ -227,25 +227,26 @@ class Trainer:
         """Return the momentum of all weights that are learned, as one vector."""
         return to_vector(self._velocity)
 
-    def _prepare(self, items: Triplets) -> None:
-        """Apply a frozen backbone to pictures that it has not seen; others make its blocks full."""
-        if self._features is None:
-            return
-        known, new = self._features, [item for item in items.tolist() if item not in self._features]
-        others = (it for it in range(len(self.pictures)) if it not in known and it not in new)
-        block = [*new, *islice(others, -len(new) % EMBEDDED_AT_ONCE)]
-        if block:
+    def _of_frozen_backbone(self, items: Triplets) -> Any:
+        """Return what a frozen backbone gives of pictures, or None.
+
+        It is applied to those that it has not seen, and to others that make its blocks full.
+        """
+        if (known := self._features) is None:
+            return None
+        if new := [item for item in items.tolist() if item not in known]:
+            others = (it for it in range(len(self.pictures)) if it not in known and it not in new)
+            block = [*new, *islice(others, -len(new) % EMBEDDED_AT_ONCE)]
             found = _in_blocks(self.network.eval().backbone, self.pictures[block])
             known.update(zip(block, found, strict=True))
+        return torch.stack([known[item] for item in items.tolist()])
 
     def _add_gradient(
-        self, items: Triplets, pictures: Pixels, places: Triplets, n_triplets: int
+        self, features: Any, pictures: Pixels, places: Triplets, n_triplets: int
     ) -> None:
         some, order = np.unique(places, return_inverse=True)
         inputs = as_tensor(pictures[some], device_of(self.network))
-        features = None
-        if self._features is not None:
-            features = torch.stack([self._features[item] for item in items[some].tolist()])
+        features = None if features is None else features[some]
         with torch.autocast("cuda", torch.bfloat16, enabled=inputs.is_cuda):
             embedded = self.network(inputs, features)
         query, positive, negative = embedded.float()[order.reshape(places.shape)].unbind(1)

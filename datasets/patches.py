@@ -128,8 +128,7 @@ def _gaussian(side: int, margin: int, deviation: float) -> FloatArray:
     """
     apart = np.arange(1 - side - margin, side + margin)
     weights = np.exp(-0.5 * (apart / deviation) ** 2) / (deviation * math.sqrt(2 * math.pi))
-    weights = weights.astype(np.float32)
-    return toeplitz(weights[side - 1 :], weights[side - 1 :: -1]).astype(np.float32, copy=False)
+    return toeplitz(weights[side - 1 :], weights[side - 1 :: -1]).astype(np.float32)
 
 
 def unit_length(rows: npt.NDArray[np.floating]) -> FloatArray:

@@ -194,13 +194,14 @@ class ImageDataset(Fields, Dataset, kw_only=True):
         if self.pixels is not None:
             asked = [pictures[result.kept[row]] for row in rows]
             pixels, decoded, left_out = picture_files.pixels_of(asked, self.pixels, progress)
-            for line in picture_files.fault_lines(left_out):
-                tell(line)
-            if left_out and not decoded:
-                path, fault = left_out[0]
-                raise self._none_usable(len(asked), path, fault.reason)
-            rows = [rows[number] for number in decoded]
-            patches = None if patches is None else patches[decoded]
+            if left_out:
+                for line in picture_files.fault_lines(left_out):
+                    tell(line)
+                if not decoded:
+                    path, fault = left_out[0]
+                    raise self._none_usable(len(asked), path, fault.reason)
+                rows = [rows[number] for number in decoded]
+                patches = None if patches is None else patches[decoded]
         y, names = as_labels([usable[row][1] for row in rows])
         images = tuple(usable[row][0] for row in rows)
         return LabelledRows(
