@@ -10,6 +10,7 @@ import oasis_bench
 from oasis_bench.experiment import Experiment, package_hash, read_experiment, source_hash
 from oasis_bench.plugins import Registry, load_reports
 from oasis_bench.runs.run import How, Watcher, resume_experiment, run_experiment
+from oasis_bench.runs.schema import RunFacts
 from oasis_bench.runs.store import has_run, read_run
 from oasis_bench.system import OutputError, UsageError, quoted, spelled
 
@@ -45,8 +46,8 @@ def go_on(
         except KeyboardInterrupt:
             again = f"interrupted: repeat the command with {spelled('output')} {folder} to continue"
             raise KeyboardInterrupt(again) from None
-    if is_finished(folder, experiment):
-        refuse_changed_code(folder, how)
+    if info := finished_run(folder, experiment):
+        refuse_changed_code(info, folder, how)
         watcher.note(f"{folder} is finished")
         return Ended(0)
     if has_run(folder):
@@ -71,10 +72,10 @@ def go_on_or_leave_out(
         return Ended(1, left_out=why)
 
 
-def is_finished(folder: Path, experiment: Experiment) -> bool:
-    """Tell whether an experiment is finished in a folder; refuse a run of another experiment."""
+def finished_run(folder: Path, experiment: Experiment) -> RunFacts | None:
+    """Return the facts of a finished run of an experiment; refuse a run of another experiment."""
     if not has_run(folder):
-        return False
+        return None
     info = read_run(folder).info
     before, now = vars(info.experiment), vars(experiment.settled_as(info.experiment))
     if changed := [name for name in now if now[name] != before[name]]:
@@ -82,13 +83,13 @@ def is_finished(folder: Path, experiment: Experiment) -> bool:
             f"{folder} has a run with other settings ({', '.join(changed)}): choose another "
             f"{spelled('output')}, or give the settings of that run to continue it"
         )
-    return info.finished is not None
+    return None if info.finished is None else info
 
 
-def refuse_changed_code(folder: Path, how: How, ours: bool = True) -> None:
+def refuse_changed_code(info: RunFacts, folder: Path, how: How, ours: bool = True) -> None:
     """Refuse a run whose plug-in files, or `ours` our own code, have changed since."""
     algorithms = Registry.load(how.plugin_files).algorithms
-    for identity in read_run(folder).info.identities.values():
+    for identity in info.identities.values():
         learner = algorithms[identity["algorithm"]]
         is_plugin = learner.__module__.partition(".")[0] != oasis_bench.__name__
         if (ours and identity["code"] != package_hash()) or (
@@ -134,8 +135,8 @@ def _run_suite(
     left = {}
     for name, one in corpora.items():
         if has_result(results / f"{name}.csv", one):
-            if is_finished(folder / name, one):  # it refuses settings that a result does not show
-                refuse_changed_code(folder / name, how, ours=False)
+            if info := finished_run(folder / name, one):  # refuses settings that no result shows
+                refuse_changed_code(info, folder / name, how, ours=False)
         else:
             left[name] = one
     watcher.note(f"{len(left)} of {len(corpora)} corpora have no result in {results} yet")
@@ -154,7 +155,7 @@ def _in_turn(
     """Yield experiments, and show which is next; refuse visible errors before the first."""
     registry = Registry.load(how.plugin_files)
     for name, one in experiments.items():
-        is_finished(folder / name, one)
+        finished_run(folder / name, one)
         registry.open_dataset(one.dataset, one.dataset_options)
         for spec in one.learners.values():
             registry.algorithms[spec.algorithm]
