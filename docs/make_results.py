@@ -41,9 +41,8 @@ sentence).  'directly' compares metrics and Euclidean if all are used directly (
 in a sentence).
 
 For several tasks, 'in words' in place of 'planned' gives their first two in sentences ('in short'
-with fewer tests), 'advice' the
-learner to take, 'variance' the shares of the variance ('shares' in words), and 'rules' what rules
-gain:
+with fewer tests), 'advice' the learner to take, 'variance' the shares of the variance ('shares' in
+words), and 'rules' what rules gain:
 
     <!-- in words: retrieval mAP; unseen-classes mAP -->
     <!-- end of results -->
@@ -715,7 +714,6 @@ def in_words(spec, folder, short):
 
     `short`: without the tests over data sets and domains, and without the best in hindsight.
     """
-    from oasis_bench.reports.leaderboard import percent
     from oasis_bench.reports.table import p_text
 
     table, task = planned(spec, folder), task_of(spec)
@@ -732,29 +730,35 @@ def in_words(spec, folder, short):
         head = f"the labels help, {adds}"
     else:
         head = "learning a metric helps" if helps else "no single metric gains significantly"
-    board = compared(spec, folder)
-    gains = board.saved[board.metrics].sub(board.saved["Euclidean"], axis=0)
-    best = {}
-    for what, values in (("mean", gains.mean()), ("median", gains.median())):
-        best.setdefault(values.idxmax(), []).append(what)
-    told = " and ".join(
-        f"{name} has the best {' and '.join(best[name])} (median "
-        f"{in_points(row, ' points', '+')}, mean {percent(row['mean'])}, a gain on "
-        f"{row['above']:.0f})"
-        for name, row in tested({name: gains[name] for name in best}).iterrows()
-    )
     p_values = [p_text(learning[name]) for name in ("over_sets", "over_domains", "p")]
     tests = f"corrected p {p_values[2]})."
     if not short:
         tests = (
             f"p = {p_values[0]} over data sets, {p_values[1]} over their domains, {p_values[2]} "
-            f"corrected). In hindsight, {told}."
+            f"corrected). In hindsight, {best_in_hindsight(spec, folder)}."
         )
     return (
         f"**{task}: {head}.** The labels alone remove {in_points(labels, ' %')} of the error of "
         f"Euclidean distance. The metric that is best on the other data sets changes this by "
         f"{in_points(learning, ' points', '+')}, with a gain on {learning['above']:.0f} of "
         f"{learning['n']:.0f} data sets ({tests}"
+    )
+
+
+def best_in_hindsight(spec, folder):
+    """Write which metrics have the best mean and median gain over Euclidean, and the gains."""
+    from oasis_bench.reports.leaderboard import percent
+
+    board = compared(spec, folder)
+    gains = board.saved[board.metrics].sub(board.saved["Euclidean"], axis=0)
+    best = {}
+    for what, values in (("mean", gains.mean()), ("median", gains.median())):
+        best.setdefault(values.idxmax(), []).append(what)
+    return " and ".join(
+        f"{name} has the best {' and '.join(best[name])} (median "
+        f"{in_points(row, ' points', '+')}, mean {percent(row['mean'])}, a gain on "
+        f"{row['above']:.0f})"
+        for name, row in tested({name: gains[name] for name in best}).iterrows()
     )
 
 
